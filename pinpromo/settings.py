@@ -1,0 +1,128 @@
+"""Django settings; every value that differs between environments comes from `docs/configuration.md`'s variables."""
+
+import os
+from pathlib import Path
+
+from pinpromo import env, logs
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# PINPROMO_ENV_FILE names another file than `.env`; empty: none is read.
+if env_file := os.environ.get("PINPROMO_ENV_FILE", str(BASE_DIR / ".env")):
+    env.load(Path(env_file))
+
+DEBUG = env.flag("DEBUG", default=False)
+SECRET_KEY = env.text(
+    "SECRET_KEY",
+    default="insecure-development-key" if DEBUG else None,
+    hint="Set it to a long random text, or DEBUG=true for development.",
+)
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS")
+CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_prometheus",
+    "outbox",
+    "promotion",
+]
+
+MIDDLEWARE = [
+    "django_prometheus.middleware.PrometheusBeforeMiddleware",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_prometheus.middleware.PrometheusAfterMiddleware",
+]
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+ROOT_URLCONF = "pinpromo.urls"
+WSGI_APPLICATION = "pinpromo.wsgi.application"
+
+# --- Database -------------------------------------------------------------------------------------
+DATABASES = {"default": env.postgres("DATABASE_URL")}
+DATABASES["default"].update(
+    CONN_MAX_AGE=None,
+    CONN_HEALTH_CHECKS=True,
+    DISABLE_SERVER_SIDE_CURSORS=True,  # they break behind transaction pooling
+)
+DATABASES["default"]["OPTIONS"] = {
+    # A peer that has gone without a word is noticed within seconds, not after the kernel's two hours.
+    "connect_timeout": 5,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "application_name": "pinpromo",
+    **DATABASES["default"].get("OPTIONS", {}),
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+# --- The expiry worker (seconds) ------------------------------------------------------------------
+EXPIRE_PROMOTIONS_MIN_INTERVAL = env.number("EXPIRE_PROMOTIONS_MIN_INTERVAL", default=60, low=0.01, high=300)
+EXPIRE_PROMOTIONS_INTERVAL = env.number(
+    "EXPIRE_PROMOTIONS_INTERVAL", default=60, low=EXPIRE_PROMOTIONS_MIN_INTERVAL, high=300
+)
+EXPIRE_PROMOTIONS_BATCH_SIZE = env.whole("EXPIRE_PROMOTIONS_BATCH_SIZE", default=200, low=1, high=10_000)
+EXPIRE_PROMOTIONS_TICK_BUDGET = env.number("EXPIRE_PROMOTIONS_TICK_BUDGET", default=30, low=0.1, high=300)
+
+# --- The outbox relay (seconds) -------------------------------------------------------------------
+KAFKA_BOOTSTRAP_SERVERS = env.text("KAFKA_BOOTSTRAP_SERVERS", default="")
+KAFKA_PROPERTIES = env.kafka_properties()
+OUTBOX_BATCH_SIZE = env.whole("OUTBOX_BATCH_SIZE", default=500, low=1, high=10_000)
+OUTBOX_POLL_INTERVAL = env.number("OUTBOX_POLL_INTERVAL", default=1, low=0.01, high=60)
+OUTBOX_MAX_ATTEMPTS = env.whole("OUTBOX_MAX_ATTEMPTS", default=10, low=1, high=1_000)
+OUTBOX_RETENTION_DAYS = env.number("OUTBOX_RETENTION_DAYS", default=7, low=0, high=3_650)
+
+OPS_PORT = env.whole("OPS_PORT", default=0, low=0, high=65_535)
+
+# --- Web ------------------------------------------------------------------------------------------
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=not DEBUG)
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+SECURE_HSTS_SECONDS = 0 if DEBUG else 31_536_000
+SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+SECURE_HSTS_PRELOAD = True
+SESSION_COOKIE_SECURE = SECURE_SSL_REDIRECT
+CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en-us"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+LOGGING_CONFIG = None
+logs.configure(debug=DEBUG)

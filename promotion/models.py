@@ -1,0 +1,182 @@
+"""Purchases of promotions: their rules (pure, in memory) and the queries over them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Self
+
+from django.contrib.postgres.functions import RandomUUID
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+# Instants that Python, RFC 3339 and every session time zone can express; "infinity" cannot be.
+EARLIEST = datetime(1, 1, 2, tzinfo=UTC)
+LATEST = datetime(9999, 12, 30, tzinfo=UTC)
+
+
+class InvalidTransition(ValueError):  # noqa: N818 - a refusal, in the words of the domain
+    """The purchase's status forbids this change (INV-6)."""
+
+
+class PurchaseQuerySet(models.QuerySet["PromotionPurchase"]):
+    def due(self, at: datetime) -> Self:
+        """Active purchases that end at or before `at`."""
+        return self.filter(status=PromotionPurchase.Status.ACTIVE, ends_at__lte=at)
+
+    def not_stuck(self) -> Self:
+        """Purchases whose expiry has not failed so far."""
+        return self.exclude(pk__in=ExpirationFailure.objects.values("purchase_id"))
+
+    def oldest_first(self) -> Self:
+        """In the order in which they are expired."""
+        return self.order_by("ends_at", "id")
+
+    def lock_batch(self, limit: int) -> list[PromotionPurchase]:
+        """Lock and return the `limit` oldest, passing over rows that somebody else holds locked."""
+        return list(self.oldest_first().select_for_update(skip_locked=True)[:limit])
+
+
+class PromotionPurchase(models.Model):
+    """A company's paid promotion of one or more targets, until `ends_at`."""
+
+    class Status(models.TextChoices):
+        PENDING = "Pending"
+        ACTIVE = "Active"
+        EXPIRED = "Expired"
+        CANCELLED = "Cancelled"
+
+    class PaymentStatus(models.TextChoices):
+        NOT_REQUIRED = "NotRequired"
+        PENDING = "Pending"
+        PAID = "Paid"
+        FAILED = "Failed"
+        REFUNDED = "Refunded"
+
+    class PackageKind(models.TextChoices):
+        BOOST = "Boost"
+        TOP = "Top"
+        HIGHLIGHT = "Highlight"
+
+    TERMINAL = frozenset({Status.EXPIRED, Status.CANCELLED})
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, db_default=RandomUUID(), editable=False)
+    tenant_id = models.UUIDField()
+    package_kind = models.TextField(choices=PackageKind)
+    status = models.TextField(choices=Status, default=Status.PENDING, db_default=Status.PENDING)
+    payment_status = models.TextField(
+        choices=PaymentStatus, default=PaymentStatus.PENDING, db_default=PaymentStatus.PENDING
+    )
+    starts_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+    version = models.IntegerField(default=1, db_default=1)
+    created_at = models.DateTimeField(db_default=Now())
+    updated_at = models.DateTimeField(db_default=Now())
+
+    objects = PurchaseQuerySet.as_manager()
+
+    class Meta:
+        db_table = '"promotion"."promotion_purchases"'
+        indexes = [
+            models.Index(fields=["ends_at", "id"], name="purchases_due", condition=Q(status="Active")),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                name="purchases_status_known",
+                condition=Q(status__in=["Pending", "Active", "Expired", "Cancelled"]),
+            ),
+            models.CheckConstraint(
+                name="purchases_payment_status_known",
+                condition=Q(payment_status__in=["NotRequired", "Pending", "Paid", "Failed", "Refunded"]),
+            ),
+            models.CheckConstraint(
+                name="purchases_instants_finite",
+                condition=Q(
+                    starts_at__range=(EARLIEST, LATEST),
+                    ends_at__range=(EARLIEST, LATEST),
+                    created_at__range=(EARLIEST, LATEST),
+                    updated_at__range=(EARLIEST, LATEST),
+                ),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.package_kind} {self.id}"
+
+    def expire(self, *, at: datetime) -> None:
+        """End the purchase because its time is over. Raises InvalidTransition unless it is active and due."""
+        if self.status != self.Status.ACTIVE:
+            raise InvalidTransition(f"only an Active purchase expires, this one is {self.status}")
+        if self.ends_at > at:
+            raise InvalidTransition("the purchase is not due yet")
+        self._change(self.Status.EXPIRED, at=at)
+
+    def cancel(self, *, at: datetime) -> None:
+        """End the purchase because its company wants so. Raises InvalidTransition if it has ended."""
+        if self.status in self.TERMINAL:
+            raise InvalidTransition(f"the purchase is already {self.status}")
+        self._change(self.Status.CANCELLED, at=at)
+
+    def _change(self, status: Status, *, at: datetime) -> None:
+        self.status = status
+        self.updated_at = at
+        self.version += 1
+
+
+class PromotionPurchaseTarget(models.Model):
+    """What a purchase promotes: a catalog card or a news post."""
+
+    class TargetType(models.TextChoices):
+        CATALOG_ITEM = "CatalogItem"
+        NEWS_POST = "NewsPost"
+
+    id = models.BigAutoField(primary_key=True)
+    purchase = models.ForeignKey(PromotionPurchase, on_delete=models.CASCADE, related_name="targets")
+    target_type = models.TextField(choices=TargetType)
+    target_id = models.UUIDField()
+
+    class Meta:
+        db_table = '"promotion"."promotion_purchase_targets"'
+
+    def __str__(self) -> str:
+        return f"{self.target_type} {self.target_id}"
+
+
+class ExpirationFailureQuerySet(models.QuerySet["ExpirationFailure"]):
+    def longest_ago_first(self) -> Self:
+        """In the order in which they are tried again."""
+        return self.order_by("last_failed_at", "purchase_id")
+
+    def forget_settled(self, purchase_ids: Collection[uuid.UUID], *, at: datetime) -> None:
+        """Drop the failures among `purchase_ids` whose purchase is no longer due: expired, cancelled, prolonged, gone."""
+        due = PromotionPurchase.objects.due(at).filter(pk__in=purchase_ids).values("pk")
+        self.filter(purchase_id__in=purchase_ids).exclude(purchase_id__in=due).delete()
+
+
+class ExpirationFailure(models.Model):
+    """A purchase that could not be expired (poison): the operators' list of what is stuck, and why."""
+
+    # No database constraint: deleting a purchase by plain SQL must not fail because its expiry did.
+    purchase = models.OneToOneField(
+        PromotionPurchase,
+        on_delete=models.CASCADE,
+        primary_key=True,
+        db_constraint=False,
+        related_name="expiration_failure",
+    )
+    first_failed_at = models.DateTimeField()
+    last_failed_at = models.DateTimeField()
+    attempts = models.IntegerField()
+    reason = models.TextField(help_text="What went wrong, without values of the row.")
+
+    objects = ExpirationFailureQuerySet.as_manager()
+
+    class Meta:
+        db_table = '"promotion"."expiration_failures"'
+        verbose_name = "stuck purchase"
+        indexes = [models.Index(fields=["last_failed_at", "purchase"], name="failures_longest_ago")]
+
+    def __str__(self) -> str:
+        return f"{self.purchase_id}: {self.reason}"
