@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from typing import Self
 
 from django.contrib.postgres.functions import RandomUUID
-from django.db import models
+from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
@@ -33,6 +33,10 @@ class PurchaseQuerySet(models.QuerySet["PromotionPurchase"]):
     def oldest_first(self) -> Self:
         """In the order in which they are expired."""
         return self.order_by("ends_at", "id")
+
+    def up_to(self, last: PromotionPurchase) -> Self:
+        """Those that are expired before `last`, and `last` itself."""
+        return self.filter(Q(ends_at__lt=last.ends_at) | Q(ends_at=last.ends_at, id__lte=last.id))
 
     def lock_batch(self, limit: int) -> list[PromotionPurchase]:
         """Lock and return the `limit` oldest, passing over rows that somebody else holds locked."""
@@ -149,8 +153,30 @@ class ExpirationFailureQuerySet(models.QuerySet["ExpirationFailure"]):
         """In the order in which they are tried again."""
         return self.order_by("last_failed_at", "purchase_id")
 
+    def remember(self, reasons: Mapping[uuid.UUID, str], *, at: datetime) -> None:
+        """Note one more failure, at `at`, of each purchase in `reasons`."""
+        if not reasons:
+            return
+        with transaction.atomic():
+            known = self.order_by("pk").select_for_update().in_bulk(sorted(reasons))
+            self.bulk_create(
+                [
+                    ExpirationFailure(
+                        purchase_id=purchase_id,
+                        first_failed_at=known[purchase_id].first_failed_at if purchase_id in known else at,
+                        last_failed_at=at,
+                        attempts=known[purchase_id].attempts + 1 if purchase_id in known else 1,
+                        reason=reason,
+                    )
+                    for purchase_id, reason in sorted(reasons.items())
+                ],
+                update_conflicts=True,
+                unique_fields=["purchase"],
+                update_fields=["last_failed_at", "attempts", "reason"],
+            )
+
     def forget_settled(self, purchase_ids: Collection[uuid.UUID], *, at: datetime) -> None:
-        """Drop the failures among `purchase_ids` whose purchase is no longer due: expired, cancelled, prolonged, gone."""
+        """Drop the failures of purchases that are no longer due: expired, cancelled, prolonged or gone."""
         due = PromotionPurchase.objects.due(at).filter(pk__in=purchase_ids).values("pk")
         self.filter(purchase_id__in=purchase_ids).exclude(purchase_id__in=due).delete()
 

@@ -1,0 +1,231 @@
+"""The expiry cycle: due purchases become Expired, each with one event, in one transaction per batch.
+
+Note [Poison]: a purchase that cannot be expired leaves the batch and is remembered as stuck, in a transaction of
+its own; its place goes to the next due purchase in the same cycle. Stuck ones are not selected with the others,
+so they never stand in front of healthy ones; they are tried again at the start of every cycle, longest ago first.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from django.db import DatabaseError, connection
+from django.db.models import F
+
+from outbox import recording
+from pinpromo import failures
+from pinpromo.isolation import Refused, write_all_but_refused
+from pinpromo.transactions import bounded
+from promotion import events
+from promotion.models import (
+    ExpirationFailure,
+    InvalidTransition,
+    PromotionPurchase,
+    PromotionPurchaseTarget,
+    PurchaseQuerySet,
+)
+
+log = structlog.get_logger("promotion.expiration")
+
+CLOCK_TOLERANCE = timedelta(seconds=1)
+RETRIES = 1_000  # stuck purchases tried again in one cycle: each of 2,000 is tried within two intervals
+RETRY_SHARE = 0.25  # of the budget, at most: the stuck do not starve the healthy
+
+
+class OutOfTime(DatabaseError):  # noqa: N818
+    """The cycle has used up its time; its batch is rolled back and waits for the next tick."""
+
+
+@dataclass(slots=True, kw_only=True)
+class CycleResult:
+    """What one cycle did (R-14)."""
+
+    run_id: uuid.UUID
+    as_of: datetime
+    expired: int = 0
+    failed: int = 0
+    skipped_locked: int = 0
+    duration_ms: float = 0.0
+
+    @property
+    def selected(self) -> int:
+        """How many rows were locked."""
+        return self.expired + self.failed
+
+    def as_dict(self) -> dict[str, Any]:
+        """The public form: `--json`, and the keys of the log event `cycle_completed`."""
+        return {
+            "run_id": str(self.run_id),
+            "as_of": events.rfc3339(self.as_of),
+            "selected": self.selected,
+            "expired": self.expired,
+            "skipped_locked": self.skipped_locked,
+            "failed": self.failed,
+            "duration_ms": self.duration_ms,
+        }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expiry:
+    """A purchase that has been expired in memory, with the event that tells of it."""
+
+    purchase: PromotionPurchase
+    targets: Sequence[events.Target]
+    message: recording.Message
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one transaction locked, and what became of it."""
+
+    purchases: list[PromotionPurchase]
+    skipped_locked: int = 0
+    expired: list[Expiry] = field(default_factory=list)
+    failed: dict[PromotionPurchase, Exception] = field(default_factory=dict)
+
+
+def run_cycle(*, as_of: datetime, batch_size: int, budget: float, retry_stuck: bool = True) -> CycleResult:
+    """Expire up to `batch_size` purchases that are due at `as_of`, in about `budget` seconds at most.
+
+    Raises Django's database errors when the infrastructure fails; the batch in hand is then rolled back whole.
+    """
+    started = time.monotonic()
+    result = CycleResult(run_id=uuid.uuid4(), as_of=_not_ahead_of_database(as_of))
+    run_id = str(result.run_id)
+    with structlog.contextvars.bound_contextvars(run_id=run_id, correlation_id=run_id):
+        log.info("cycle_started", as_of=events.rfc3339(result.as_of))
+        if retry_stuck:
+            _retry_stuck(result, batch_size=batch_size, until=started + RETRY_SHARE * budget)
+        _expire_due(result, batch_size=batch_size, until=started + budget)
+        result.duration_ms = round((time.monotonic() - started) * 1000, 3)
+        log.info("cycle_completed", **result.as_dict())
+    return result
+
+
+def _expire_due(result: CycleResult, *, batch_size: int, until: float) -> None:
+    """Expire the oldest; as long as poison leaves places free in the batch, fill them with the next due."""
+    while (places := batch_size - result.expired) > 0:
+        candidates = PromotionPurchase.objects.due(result.as_of).not_stuck()
+        batch = expire_batch(candidates, places, result, until=until)
+        result.skipped_locked = batch.skipped_locked
+        if not batch.failed:
+            return
+
+
+def _retry_stuck(result: CycleResult, *, batch_size: int, until: float) -> None:
+    """Try those again that failed in earlier cycles; forget those that are no longer due."""
+    stuck = list(ExpirationFailure.objects.longest_ago_first().values_list("purchase_id", flat=True)[:RETRIES])
+    for start in range(0, len(stuck), batch_size):
+        places = batch_size - result.expired
+        if places <= 0 or time.monotonic() > until:
+            return
+        tried = stuck[start : start + places]
+        candidates = PromotionPurchase.objects.due(result.as_of).filter(pk__in=tried)
+        expire_batch(candidates, places, result, until=until)
+        ExpirationFailure.objects.forget_settled(tried, at=result.as_of)
+
+
+def expire_batch(candidates: PurchaseQuerySet, limit: int, result: CycleResult, *, until: float) -> Batch:
+    """Lock up to `limit` of `candidates`, expire what can be expired, and commit it with its events."""
+    with bounded(seconds=_remaining(until)):
+        batch = Batch(candidates.lock_batch(limit))
+        batch.skipped_locked = _count_skipped(candidates, batch.purchases, limit)
+        log.info("batch_selected", count=len(batch.purchases))
+        _expire_in_memory(batch, result)
+        _remaining(until)
+        _write(batch, result.as_of)
+    _settle(batch, result)
+    return batch
+
+
+def _count_skipped(candidates: PurchaseQuerySet, taken: Sequence[PromotionPurchase], limit: int) -> int:
+    """Count the candidates that stand before the last one taken, or all if there were not enough, but the taken."""
+    if len(taken) == limit:
+        candidates = candidates.up_to(taken[-1])
+    return candidates.count() - len(taken)
+
+
+def _expire_in_memory(batch: Batch, result: CycleResult) -> None:
+    targets = _targets_of(batch.purchases)
+    for purchase in batch.purchases:
+        try:
+            batch.expired.append(_expire(purchase, targets[purchase.pk], result))
+        except Exception as error:  # noqa: BLE001 - poison holds whatever its kind (R-10)
+            batch.failed[purchase] = error
+
+
+def _targets_of(purchases: Sequence[PromotionPurchase]) -> dict[uuid.UUID, list[events.Target]]:
+    targets: dict[uuid.UUID, list[events.Target]] = defaultdict(list)
+    rows = PromotionPurchaseTarget.objects.filter(purchase__in=[purchase.pk for purchase in purchases])
+    for purchase_id, *target in rows.order_by("id").values_list("purchase_id", "target_type", "target_id"):
+        targets[purchase_id].append(events.Target(*target))
+    return targets
+
+
+def _expire(purchase: PromotionPurchase, targets: Sequence[events.Target], result: CycleResult) -> Expiry:
+    purchase.expire(at=result.as_of)
+    events.require_complete(purchase, targets)
+    message = events.purchase_changed(
+        purchase, targets, occurred_at=result.as_of, correlation_id=result.run_id
+    )
+    message.check()
+    return Expiry(purchase, targets, message)
+
+
+def _write(batch: Batch, as_of: datetime) -> None:
+    """Write the changes and their events; what the database refuses moves to the failed."""
+
+    def write(expiries: Sequence[Expiry]) -> None:
+        changed = PromotionPurchase.objects.filter(
+            pk__in=[expiry.purchase.pk for expiry in expiries], status=PromotionPurchase.Status.ACTIVE
+        ).update(status=PromotionPurchase.Status.EXPIRED, updated_at=as_of, version=F("version") + 1)
+        if changed != len(expiries):
+            raise Refused("the purchase was not updated")
+        recording.record([expiry.message for expiry in expiries])
+
+    refused = write_all_but_refused(batch.expired, write)
+    batch.expired = [expiry for expiry in batch.expired if expiry not in refused]
+    batch.failed |= {expiry.purchase: error for expiry, error in refused.items()}
+
+
+def _settle(batch: Batch, result: CycleResult) -> None:
+    """After the commit: count, log, and remember what failed."""
+    result.expired += len(batch.expired)
+    result.failed += len(batch.failed)
+    for expiry in batch.expired:
+        log.info(
+            "promotion_expired",
+            purchase_id=str(expiry.purchase.pk),
+            tenant_id=str(expiry.purchase.tenant_id),
+            package_kind=expiry.purchase.package_kind,
+            targets_count=len(expiry.targets),
+        )
+    reasons = {purchase.pk: failures.describe(error) for purchase, error in batch.failed.items()}
+    for purchase_id, reason in reasons.items():
+        log.error("item_failed", purchase_id=str(purchase_id), exception=reason)
+    ExpirationFailure.objects.remember(reasons, at=result.as_of)
+
+
+def _remaining(until: float) -> float:
+    """Return the seconds left until the monotonic instant `until`. Raises OutOfTime when there are none."""
+    seconds = until - time.monotonic()
+    if seconds <= 0:
+        raise OutOfTime("the cycle has used up its time")
+    return seconds
+
+
+def _not_ahead_of_database(as_of: datetime) -> datetime:
+    """Return `as_of`, or the database's time if that is earlier: nothing expires early by a wrong clock."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (database_now,) = cursor.fetchone()
+    if as_of - database_now > CLOCK_TOLERANCE:
+        log.warning("clock_ahead", seconds=(as_of - database_now).total_seconds())
+    return min(as_of, database_now)
