@@ -1,0 +1,44 @@
+"""Whether a loop is alive: the state behind `/healthz` and `/readyz`, and the watchdog that ends a hung process."""
+
+import faulthandler
+import os
+import threading
+import time
+
+import structlog
+
+log = structlog.get_logger("pinpromo.pulse")
+
+SLACK = 30.0  # seconds that a loop may be late before it counts as hung
+HUNG_EXIT_CODE = 1
+
+
+class Pulse:
+    """The moment by which the loop must move next, and the outcome of its last piece of work."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + SLACK
+        self.ready = False
+
+    def expect_within(self, seconds: float) -> None:
+        """Say that the loop moves again within `seconds`."""
+        self._due = time.monotonic() + seconds + SLACK
+
+    @property
+    def alive(self) -> bool:
+        """Whether the loop has moved when it said it would."""
+        return time.monotonic() < self._due
+
+    def watch(self) -> None:
+        """Start the watchdog: a thread that ends the process when the loop hangs, so that it is started anew."""
+        threading.Thread(target=self._end_if_hung, name="watchdog", daemon=True).start()
+
+    def _end_if_hung(self) -> None:
+        late = 0
+        # A process that was suspended finds itself late too, so it gets some time to move first.
+        while late < 5:
+            time.sleep(1)
+            late = 0 if self.alive else late + 1
+        log.critical("loop_hung", pid=os.getpid())
+        faulthandler.dump_traceback()
+        os._exit(HUNG_EXIT_CODE)
