@@ -19,9 +19,7 @@ PENDING = Q(published_at__isnull=True, parked_at__isnull=True)
 def _lane_of(key: str) -> Mod:
     """The first byte of the key's MD5, modulo the number of lanes: the same on every version of PostgreSQL."""
     digest = Func(F(key), function="md5", output_field=models.TextField())
-    octets = Func(
-        digest, Value("hex", models.TextField()), function="decode", output_field=models.BinaryField()
-    )
+    octets = Func(digest, Value("hex", models.TextField()), function="decode", output_field=models.BinaryField())
     return Mod(Func(octets, 0, function="get_byte", output_field=models.IntegerField()), LANES)
 
 
@@ -40,9 +38,7 @@ class OutboxQuerySet(models.QuerySet["Outbox"]):
 
     def publishable(self, *, at: datetime) -> Self:
         """Pending messages of which neither they nor an earlier pending one of their key waits at `at`."""
-        waiting = Outbox.objects.pending().filter(
-            key=OuterRef("key"), id__lte=OuterRef("id"), next_attempt_at__gt=at
-        )
+        waiting = Outbox.objects.pending().filter(key=OuterRef("key"), id__lte=OuterRef("id"), next_attempt_at__gt=at)
         return self.pending().filter(~Exists(waiting))
 
     def lock_batch(self, limit: int) -> list[Outbox]:

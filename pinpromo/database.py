@@ -70,9 +70,7 @@ class Outage:
         elif now - self._reported < REPORT_EVERY:
             return
         self._reported = now
-        log.error(
-            "database_failed", reason=failures.describe(error), outage_seconds=round(now - self._began, 1)
-        )
+        log.error("database_failed", reason=failures.describe(error), outage_seconds=round(now - self._began, 1))
 
     def _recovered(self) -> None:
         if self._began is not None:

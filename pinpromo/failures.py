@@ -45,11 +45,25 @@ def describe(error: BaseException) -> str:
     cause = error.__cause__ if isinstance(error.__cause__, psycopg.Error) else error
     if not isinstance(cause, psycopg.Error):
         return f"{type(error).__name__}: {error}" if _is_ours(error) else type(error).__name__
+    if is_infrastructure(error) and not cause.sqlstate:  # libpq's words on the connection, never a row's
+        return f"{type(cause).__name__}: {(str(cause).strip() or 'connection lost').splitlines()[0]}"
     if not cause.sqlstate:
-        return f"{type(cause).__name__}: no answer from the database"
+        return type(cause).__name__
     where = cause.diag.constraint_name or cause.diag.table_name
     return f"{type(cause).__name__}: SQLSTATE {cause.sqlstate}" + (f", {where}" if where else "")
 
 
 def _is_ours(error: BaseException) -> bool:
     return type(error).__module__.partition(".")[0] in {"pinpromo", "promotion", "outbox"}
+
+
+def advise(error: BaseException) -> str:
+    """Say in one line what went wrong and what an operator can do about it."""
+    state = sqlstate(error)
+    if state in {"3F000", "42P01", "42703"}:
+        return f"the database is not migrated ({describe(error)}): run manage.py migrate"
+    if state == "42501":
+        return f"the database role lacks a permission ({describe(error)}): grant it"
+    if is_infrastructure(error):
+        return f"the database failed ({describe(error)}): nothing was changed, run again when it is back"
+    return f"the database refused a statement ({describe(error)})"

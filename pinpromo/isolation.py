@@ -19,9 +19,7 @@ class Refused(Exception):  # noqa: N818
     """The database wrote less than it was told to, without an error: a trigger or rule swallowed rows."""
 
 
-def write_all_but_refused(
-    items: Sequence[Item], write: Callable[[Sequence[Item]], None]
-) -> dict[Item, Exception]:
+def write_all_but_refused(items: Sequence[Item], write: Callable[[Sequence[Item]], None]) -> dict[Item, Exception]:
     """Write all `items` but those that the database refuses; return the refused ones with their errors.
 
     Must stand inside a transaction. `write` raises Refused or a database error for a row that cannot be written.
@@ -35,9 +33,7 @@ def write_all_but_refused(
     return errors
 
 
-def _find_refused(
-    items: Sequence[Item], write: Callable[[Sequence[Item]], None]
-) -> dict[Item, Exception]:
+def _find_refused(items: Sequence[Item], write: Callable[[Sequence[Item]], None]) -> dict[Item, Exception]:
     error = _attempt(items, write, keep=False)
     if error is None:
         return {}
@@ -49,9 +45,7 @@ def _find_refused(
     return _find_refused(first, write) | _find_refused(second, write) or dict.fromkeys(second, error)
 
 
-def _attempt(
-    items: Sequence[Item], write: Callable[[Sequence[Item]], None], *, keep: bool
-) -> Exception | None:
+def _attempt(items: Sequence[Item], write: Callable[[Sequence[Item]], None], *, keep: bool) -> Exception | None:
     try:
         with transaction.atomic():
             write(items)

@@ -32,7 +32,7 @@ def serve(port: int, pulse: Pulse) -> None:
             else:
                 self._answer(HTTPStatus.NOT_FOUND, b"not found\n")
 
-        def _answer_state(self, good: bool) -> None:  # noqa: FBT001
+        def _answer_state(self, good: bool) -> None:
             if good:
                 self._answer(HTTPStatus.OK, b"ok\n")
             else:
@@ -51,6 +51,8 @@ def serve(port: int, pulse: Pulse) -> None:
     try:
         server = ThreadingHTTPServer(("", port), Handler)
     except OSError as error:
-        raise CommandError(f"port {port} cannot be served ({error.strerror}); choose another with --ops-port")
+        raise CommandError(
+            f"port {port} cannot be served ({error.strerror}); choose another with --ops-port"
+        ) from error
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, name="ops", daemon=True).start()

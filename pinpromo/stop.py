@@ -70,7 +70,7 @@ class Stop:
         Returns whether a stop was asked for. Returns at once if it was before.
         """
         if not self.requested:
-            select.select([self._woken, *readers], [], [], max(0.0, seconds))
+            select.select([self._woken.fileno(), *readers], [], [], max(0.0, seconds))
         return self.requested
 
     def _watch(self) -> None:

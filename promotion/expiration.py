@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,7 +26,6 @@ from pinpromo.transactions import bounded
 from promotion import events
 from promotion.models import (
     ExpirationFailure,
-    InvalidTransition,
     PromotionPurchase,
     PromotionPurchaseTarget,
     PurchaseQuerySet,
@@ -153,28 +152,28 @@ def _count_skipped(candidates: PurchaseQuerySet, taken: Sequence[PromotionPurcha
 
 
 def _expire_in_memory(batch: Batch, result: CycleResult) -> None:
-    targets = _targets_of(batch.purchases)
+    targets = targets_of(batch.purchases)
     for purchase in batch.purchases:
         try:
-            batch.expired.append(_expire(purchase, targets[purchase.pk], result))
+            batch.expired.append(prepare(purchase, targets[purchase.pk], result))
         except Exception as error:  # noqa: BLE001 - poison holds whatever its kind (R-10)
             batch.failed[purchase] = error
 
 
-def _targets_of(purchases: Sequence[PromotionPurchase]) -> dict[uuid.UUID, list[events.Target]]:
+def targets_of(purchases: Sequence[PromotionPurchase]) -> Mapping[uuid.UUID, Sequence[events.Target]]:
+    """Return the targets by purchase id, in the order in which they were added; none for an unknown id."""
     targets: dict[uuid.UUID, list[events.Target]] = defaultdict(list)
     rows = PromotionPurchaseTarget.objects.filter(purchase__in=[purchase.pk for purchase in purchases])
-    for purchase_id, *target in rows.order_by("id").values_list("purchase_id", "target_type", "target_id"):
-        targets[purchase_id].append(events.Target(*target))
+    for purchase_id, kind, target_id in rows.order_by("id").values_list("purchase_id", "target_type", "target_id"):
+        targets[purchase_id].append(events.Target(kind, target_id))
     return targets
 
 
-def _expire(purchase: PromotionPurchase, targets: Sequence[events.Target], result: CycleResult) -> Expiry:
+def prepare(purchase: PromotionPurchase, targets: Sequence[events.Target], result: CycleResult) -> Expiry:
+    """Expire `purchase` in memory and build its event. Whatever this raises makes the purchase poison."""
     purchase.expire(at=result.as_of)
     events.require_complete(purchase, targets)
-    message = events.purchase_changed(
-        purchase, targets, occurred_at=result.as_of, correlation_id=result.run_id
-    )
+    message = events.purchase_changed(purchase, targets, occurred_at=result.as_of, correlation_id=result.run_id)
     message.check()
     return Expiry(purchase, targets, message)
 
@@ -225,7 +224,7 @@ def _not_ahead_of_database(as_of: datetime) -> datetime:
     """Return `as_of`, or the database's time if that is earlier: nothing expires early by a wrong clock."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT clock_timestamp()")
-        (database_now,) = cursor.fetchone()
+        database_now: datetime = cursor.fetchone()[0]
     if as_of - database_now > CLOCK_TOLERANCE:
         log.warning("clock_ahead", seconds=(as_of - database_now).total_seconds())
     return min(as_of, database_now)
