@@ -97,6 +97,7 @@ OUTBOX_BATCH_SIZE = env.whole("OUTBOX_BATCH_SIZE", default=500, low=1, high=10_0
 OUTBOX_POLL_INTERVAL = env.number("OUTBOX_POLL_INTERVAL", default=1, low=0.01, high=60)
 OUTBOX_MAX_ATTEMPTS = env.whole("OUTBOX_MAX_ATTEMPTS", default=10, low=1, high=1_000)
 OUTBOX_RETENTION_DAYS = env.number("OUTBOX_RETENTION_DAYS", default=7, low=0, high=3_650)
+OUTBOX_TOPICS = ["pin.promotion.purchase-changed.v1"]  # their metrics exist from the start, at 0
 
 OPS_PORT = env.whole("OPS_PORT", default=0, low=0, high=65_535)
 
