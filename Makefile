@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test requirements
+.PHONY: help venv demo up down test requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,15 @@ $(READY): requirements/dev.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@
+
+demo: $(READY) ## show the whole system at work on throw-away servers, and check it
+	@$(BIN)/python -m devstack demo
+
+up: $(READY) ## keep such a stack running in the background, with the admin on a local port
+	@$(BIN)/python -m devstack up
+
+down: $(READY) ## end what `make up` started
+	@$(BIN)/python -m devstack down
 
 requirements: $(READY) ## compile requirements/*.in into pinned *.txt
 	@cd requirements && for name in base tracing dev; do \

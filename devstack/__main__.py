@@ -3,6 +3,8 @@
 import argparse
 import sys
 
+from devstack import up
+from devstack.demo import SEED, demo
 from devstack.errors import DevstackError
 from devstack.run import run
 
@@ -25,7 +27,20 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m devstack", description="Servers for development and tests.")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     _add_run(actions)
+    _add_demo(actions)
+    for name, do, text in (
+        ("up", up.up, "keep the demonstration's stack running in the background"),
+        ("down", up.down, "end what `up` started"),
+        ("serve", up.serve, "be the stack that `up` starts (not for the command line)"),
+    ):
+        actions.add_parser(name, help=text).set_defaults(do=lambda _options, do=do: do())
     return parser
+
+
+def _add_demo(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    action = actions.add_parser("demo", help="show the whole system at work, and check it")
+    action.add_argument("--seed", type=int, default=SEED, help="another data set (default: %(default)s)")
+    action.set_defaults(do=lambda options: demo(seed=options.seed))
 
 
 def _add_run(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -85,9 +85,7 @@ def load(database_url: str, purchases: list[Purchase]) -> None:
         cursor.execute("ANALYZE promotion.promotion_purchases, promotion.promotion_purchase_targets")
 
 
-def _members(
-    group: Group, dice: random.Random, companies: list[uuid.UUID], now: datetime
-) -> Iterator[Purchase]:
+def _members(group: Group, dice: random.Random, companies: list[uuid.UUID], now: datetime) -> Iterator[Purchase]:
     for _ in range(group.count):
         ends_at = now + timedelta(seconds=dice.uniform(group.ends_from, group.ends_to))
         yield Purchase(
@@ -100,9 +98,7 @@ def _members(
             starts_at=(ends_at - timedelta(days=dice.choice((1, 3, 7, 14, 30)))).astimezone(UTC),
             ends_at=ends_at,
             version=dice.randint(1, 4),
-            targets=[
-                (dice.choice(group.target_types), _uuid(dice)) for _ in range(dice.randint(*group.targets))
-            ],
+            targets=[(dice.choice(group.target_types), _uuid(dice)) for _ in range(dice.randint(*group.targets))],
         )
 
 

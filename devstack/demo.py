@@ -75,7 +75,9 @@ def demo(*, seed: int = SEED) -> int:
 
 def _load(database: str, seed: int) -> list[dataset.Purchase]:
     with psycopg.connect(database) as connection:
-        row = connection.execute("SELECT count(*) FROM (SELECT FROM promotion.promotion_purchases LIMIT 1) AS one").fetchone()
+        row = connection.execute(
+            "SELECT count(*) FROM (SELECT FROM promotion.promotion_purchases LIMIT 1) AS one"
+        ).fetchone()
     if row and row[0]:
         message = f"the database given by {stack.DATABASE} holds purchases: the demonstration needs an empty one"
         raise DevstackError(message)
@@ -106,8 +108,8 @@ def _watch(
     deadline = time.monotonic() + PATIENCE
     with psycopg.connect(database, autocommit=True) as connection:
         while True:
-            row = connection.execute(_STATE, {"ids": ids}).fetchone() or ()
-            state = State(*row, consumed=consumer.seen.messages)
+            expired, due, waiting, published = connection.execute(_STATE, {"ids": ids}).fetchone() or (0, 0, 0, 0)
+            state = State(expired, due, waiting, published, consumer.seen.messages)
             say.progress(state, goal=goal)
             if state.expired == goal and state.waiting == 0 and state.consumed >= len(ending):
                 return

@@ -21,6 +21,7 @@ SELECT p.id, p.status, p.version, extract(epoch FROM p.updated_at - p.ends_at)::
        (SELECT f.reason FROM promotion.expiration_failures f WHERE f.purchase_id = p.id)
 FROM promotion.promotion_purchases p
 """
+_CLEAR = "\033[K"  # to the end of the line
 _LABELS = {"CatalogItem": "catalog cards", "NewsPost": "news posts"}
 
 
@@ -49,15 +50,14 @@ def describe(purchases: list[Purchase]) -> str:
     groups = Counter(one.group for one in purchases)
     companies = len({one.tenant_id for one in purchases})
     return (
-        f"{len(purchases):,} purchases of {companies} companies: {groups['due']:,} due, {groups['ending']} about to end, "
+        f"{len(purchases):,} purchases of {companies} companies: "
+        f"{groups['due']:,} due, {groups['ending']} about to end, "
         f"{groups['poison']} poison, {groups['running'] + groups['pending']} not due, "
         f"{groups['cancelled'] + groups['expired']} ended before"
     )
 
 
-def judge(
-    database: str, purchases: list[Purchase], seen: Seen, cycles: list[dict[str, Any]]
-) -> Outcome:
+def judge(database: str, purchases: list[Purchase], seen: Seen, cycles: list[dict[str, Any]]) -> Outcome:
     """Compare every purchase with what was promised for its group."""
     outcome = Outcome(seen=seen, cycles=len(cycles), skipped=sum(cycle["skipped_locked"] for cycle in cycles))
     with psycopg.connect(database) as connection:
@@ -108,7 +108,7 @@ class Reporter:
 
     def done(self, text: str) -> None:
         """Say what has been done."""
-        print(f"{'\033[K' if self._live else ''}{time.monotonic() - self._began:5.1f} s  {text}", flush=True)
+        print(f"{_CLEAR if self._live else ''}{time.monotonic() - self._began:5.1f} s  {text}", flush=True)
 
     def progress(self, state: "State", *, goal: int) -> None:
         """Show how far it is; without a terminal only when something has changed."""
@@ -118,7 +118,7 @@ class Reporter:
             f"outbox {state.waiting:>4,}   published {state.published:>5,}   consumed {state.consumed:>5,}"
         )
         if self._live:
-            print(f"\033[K{time.monotonic() - self._began:5.1f} s  {line}", end="\r", flush=True)
+            print(f"{_CLEAR}{time.monotonic() - self._began:5.1f} s  {line}", end="\r", flush=True)
         elif line != self._last:
             self.done(line)
         self._last = line
@@ -134,10 +134,13 @@ class Reporter:
             ("expired", f"{outcome.expired:,}, each once"),
             ("skipped", f"{outcome.skipped:,} times a row was locked by the other worker, and left to it"),
             ("failed", f"{outcome.failed.total()}, still due for the operators to see:"),
-            *(("", f"{count} × {reason.partition(': ')[2] or reason}") for reason, count in outcome.failed.items()),
+            *(("", f"{count} x {reason.partition(': ')[2] or reason}") for reason, count in outcome.failed.items()),
             ("events", f"{outcome.published:,} published, {seen.messages:,} consumed, {len(seen.events):,} different"),
             ("lateness", f"median {median(late):.2f} s, at most {late[-1]:.2f} s (a tick every {interval:g} s)"),
-            ("delivery", f"median {median(delays):.2f} s from the cycle's moment to the topic, at most {delays[-1]:.2f} s"),
+            (
+                "delivery",
+                f"median {median(delays):.2f} s from the cycle's moment to the topic, at most {delays[-1]:.2f} s",
+            ),
             ("boosts off", boosts),
         ]
         verdict = "everything as promised" if outcome.good else f"{len(outcome.broken)} PROMISES BROKEN"
