@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -89,6 +90,9 @@ def serve() -> int:
                 _web(port, environ),
             )
         ]
+        wait_until(lambda: _answers(port), seconds=PATIENCE)
+        for program in programs:
+            program.check()
         _write_env_file(running, whole)
         _write_state({"pid": os.getpid(), "port": port, **login})
         while True:
@@ -101,6 +105,12 @@ def _web(port: int, environ: Mapping[str, str]) -> Program:
     gunicorn = Path(sys.executable).parent / "gunicorn"
     options = (f"--bind={HOST}:{port}", "--threads=4", f"--chdir={ROOT}")
     return Program("web", gunicorn, "pinpromo.wsgi", *options, environ=environ)
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection((HOST, port), timeout=1):
+        return True
+    return False
 
 
 def _create_login(login: Mapping[str, str], environ: Mapping[str, str]) -> None:
