@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo up down test requirements
+.PHONY: help venv check lint coverage demo up down test requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -19,6 +19,25 @@ $(READY): requirements/dev.txt
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@
+
+# Settings for checks that read the configuration but open no connection.
+OFFLINE := DATABASE_URL=postgres://nobody@127.0.0.1/none SECRET_KEY=$$(head -c 64 /dev/urandom | od -An -tx1 | tr -d " \n") PINPROMO_ENV_FILE=
+
+check: lint coverage ## all that CI checks first: lint, types, imports, migrations, deployment, tests with coverage
+
+lint: $(READY) ## everything of `check` but the tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(OFFLINE) $(BIN)/mypy
+	$(BIN)/lint-imports
+	$(OFFLINE) $(BIN)/python -W ignore::RuntimeWarning manage.py makemigrations --check --dry-run
+	$(OFFLINE) ALLOWED_HOSTS=example.com $(BIN)/python manage.py check --deploy --fail-level WARNING
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
+	$(BIN)/shellcheck .ci/run .ci/packages
+
+coverage: $(READY) ## the tests, with branch coverage
+	@$(BIN)/pytest --cov --cov-report=term
 
 demo: $(READY) ## show the whole system at work on throw-away servers, and check it
 	@$(BIN)/python -m devstack demo
