@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from pinpromo import env, logs
+from pinpromo import env, logs, token_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -100,6 +100,14 @@ OUTBOX_RETENTION_DAYS = env.number("OUTBOX_RETENTION_DAYS", default=7, low=0, hi
 OUTBOX_TOPICS = ["pin.promotion.purchase-changed.v1"]  # their metrics exist from the start, at 0
 
 OPS_PORT = env.whole("OPS_PORT", default=0, low=0, high=65_535)
+
+# --- Bearer tokens of the cancel endpoint ---------------------------------------------------------
+JWT_ALGORITHMS = env.names("JWT_ALGORITHMS")
+JWT_KEY = env.text("JWT_KEY", default="").replace("\\n", "\n")  # a PEM text on one line is understood, too
+JWT_JWKS_URL = env.text("JWT_JWKS_URL", default="")
+JWT_ISSUER = env.text("JWT_ISSUER", default="")
+JWT_AUDIENCE = env.text("JWT_AUDIENCE", default="")
+token_settings.check(algorithms=JWT_ALGORITHMS, key=JWT_KEY, jwks_url=JWT_JWKS_URL)
 
 # --- Web ------------------------------------------------------------------------------------------
 STATIC_URL = "static/"

@@ -4,7 +4,7 @@ import json
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from outbox.recording import Message
 from promotion.models import PromotionPurchase, PromotionPurchaseTarget
@@ -52,15 +52,7 @@ def purchase_changed(
         "eventId": str(event_id),
         "occurredAt": occurred,
         "correlationId": str(correlation_id),
-        "purchaseId": key,
-        "tenantId": str(purchase.tenant_id),
-        "status": str(purchase.status),
-        "packageKind": purchase.package_kind,
-        "paymentStatus": purchase.payment_status,
-        "startsAt": rfc3339(purchase.starts_at),
-        "endsAt": rfc3339(purchase.ends_at),
-        "version": purchase.version,
-        "targets": [{"targetType": kind, "targetId": str(target_id)} for kind, target_id in targets],
+        **snapshot(purchase, targets),
     }
     headers = {
         "ce_specversion": "1.0",
@@ -83,6 +75,21 @@ def purchase_changed(
         payload=json.dumps(value, ensure_ascii=False, separators=(",", ":")),
         headers=headers,
     )
+
+
+def snapshot(purchase: PromotionPurchase, targets: Sequence[Target]) -> dict[str, Any]:
+    """Return the purchase in the words that other programs know it by."""
+    return {
+        "purchaseId": str(purchase.pk),
+        "tenantId": str(purchase.tenant_id),
+        "status": str(purchase.status),
+        "packageKind": purchase.package_kind,
+        "paymentStatus": purchase.payment_status,
+        "startsAt": rfc3339(purchase.starts_at),
+        "endsAt": rfc3339(purchase.ends_at),
+        "version": purchase.version,
+        "targets": [{"targetType": kind, "targetId": str(target_id)} for kind, target_id in targets],
+    }
 
 
 def rfc3339(instant: datetime) -> str:

@@ -40,6 +40,5 @@ class PurchaseFactory(factory.django.DjangoModelFactory):
 
     @factory.post_generation
     def targets(self, create, extracted, **kwargs):
-        wanted = 1 if extracted is None else extracted
-        for _ in range(wanted if create else 0):
+        for _ in range(1 if extracted is None else extracted):
             TargetFactory(purchase=self, **kwargs)

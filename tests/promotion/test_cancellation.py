@@ -12,6 +12,7 @@ from pinpromo.isolation import Refused
 from promotion.cancellation import StaleVersion, cancel
 from promotion.models import ExpirationFailure, InvalidTransition, PromotionPurchase
 from tests.factories import NOW, PurchaseFactory, TargetFactory
+from tests.readings import row
 
 pytestmark = pytest.mark.django_db
 RUN = uuid.UUID(int=7)
@@ -20,10 +21,6 @@ RUN = uuid.UUID(int=7)
 def do_cancel(purchase, **changes):
     arguments = {"tenant_id": purchase.tenant_id, "at": NOW, "correlation_id": RUN}
     return cancel(purchase.pk, **arguments | changes)
-
-
-def row(purchase):
-    return PromotionPurchase.objects.filter(pk=purchase.pk).values().get()
 
 
 def test_changes_this_purchase_alone_and_records_one_event():
