@@ -43,6 +43,8 @@ def describe(error: BaseException) -> str:
     The server's own text is left out, and that of foreign errors: it may quote the row.
     """
     cause = error.__cause__ if isinstance(error.__cause__, psycopg.Error) else error
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"{type(cause).__name__}: {cause.strerror}"
     if not isinstance(cause, psycopg.Error):
         return f"{type(error).__name__}: {error}" if _is_ours(error) else type(error).__name__
     if is_infrastructure(error) and not cause.sqlstate:  # libpq's words on the connection, never a row's
