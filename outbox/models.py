@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Self
+from typing import NamedTuple, Self
 
 from django.contrib.postgres.functions import RandomUUID
-from django.db import models
+from django.db import connection, models
 from django.db.models import Exists, F, Func, OuterRef, Q, Value
-from django.db.models.functions import Mod, Now
+from django.db.models.functions import Length, Mod, Now, Random
+
+from outbox.outcomes import Acknowledgement
 
 LANES = 64
 
 PENDING = Q(published_at__isnull=True, parked_at__isnull=True)
+
+_MARK_PUBLISHED = """
+UPDATE promotion.outbox AS message
+SET published_at = clock_timestamp(), published_partition = acknowledged.partition,
+    published_offset = acknowledged.position, next_attempt_at = NULL, last_error = ''
+FROM unnest(%s::bigint[], %s::integer[], %s::bigint[]) AS acknowledged (id, partition, position)
+WHERE message.id = acknowledged.id
+RETURNING message.topic, extract(epoch FROM clock_timestamp() - message.created_at)::double precision
+"""
 
 
 def _lane_of(key: str) -> Mod:
@@ -21,6 +33,14 @@ def _lane_of(key: str) -> Mod:
     digest = Func(F(key), function="md5", output_field=models.TextField())
     octets = Func(digest, Value("hex", models.TextField()), function="decode", output_field=models.BinaryField())
     return Mod(Func(octets, 0, function="get_byte", output_field=models.IntegerField()), LANES)
+
+
+class Claimed(NamedTuple):
+    """A message that a relay has locked. Payloads are read once it is known how many fit."""
+
+    id: int
+    key: str
+    size: int  # characters of the payload
 
 
 class OutboxQuerySet(models.QuerySet["Outbox"]):
@@ -41,9 +61,26 @@ class OutboxQuerySet(models.QuerySet["Outbox"]):
         waiting = Outbox.objects.pending().filter(key=OuterRef("key"), id__lte=OuterRef("id"), next_attempt_at__gt=at)
         return self.pending().filter(~Exists(waiting))
 
-    def lock_batch(self, limit: int) -> list[Outbox]:
-        """Lock and return the first `limit` messages in id order, passing over locked ones."""
-        return list(self.order_by("id").select_for_update(skip_locked=True)[:limit])
+    def lock_batch(self, limit: int) -> list[Claimed]:
+        """Lock the first `limit` messages in id order, passing over locked ones; return what identifies them."""
+        rows = self.order_by("id").select_for_update(skip_locked=True)
+        return [Claimed(*row) for row in rows.values_list("id", "key", Length("payload"))[:limit]]
+
+    def mark_published(self, acknowledged: Mapping[int, Acknowledgement]) -> list[tuple[str, float]]:
+        """Mark what the broker has acknowledged; return each message's topic and its age in seconds."""
+        if not acknowledged:
+            return []
+        with connection.cursor() as cursor:
+            cursor.execute(
+                _MARK_PUBLISHED,
+                [
+                    list(acknowledged),
+                    [acknowledgement.partition for acknowledgement in acknowledged.values()],
+                    [acknowledgement.offset for acknowledgement in acknowledged.values()],
+                ],
+            )
+            rows: list[tuple[str, float]] = cursor.fetchall()
+            return rows
 
 
 class Outbox(models.Model):
@@ -98,10 +135,21 @@ class Outbox(models.Model):
         return f"{self.event_type} {self.event_id}"
 
 
+class LaneQuerySet(models.QuerySet["OutboxLane"]):
+    def lock_busy(self, limit: int, *, at: datetime) -> list[int]:
+        """Lock and return up to `limit` lanes with messages publishable at `at`, passing over other relays' lanes."""
+        busy = Exists(Outbox.objects.publishable(at=at).filter(lane=OuterRef("lane")))
+        # Any of them, not the first ones: several relays share the lanes, and none waits for the others to be empty.
+        lanes = self.filter(busy).order_by(Random()).select_for_update(skip_locked=True)
+        return [lane.lane for lane in lanes[:limit]]
+
+
 class OutboxLane(models.Model):
     """A share of the keys. The relay that holds a lane's row lock publishes its messages, alone and in order."""
 
     lane = models.SmallIntegerField(primary_key=True)
+
+    objects = LaneQuerySet.as_manager()
 
     class Meta:
         db_table = '"promotion"."outbox_lanes"'

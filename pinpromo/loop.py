@@ -16,7 +16,7 @@ JITTER = 1.0  # seconds, at most, before the first tick: instances that start to
 
 
 def run(
-    work: Callable[[], None],
+    work: Callable[[], bool | None],
     *,
     interval: float,
     budget: float,
@@ -28,7 +28,8 @@ def run(
 ) -> None:
     """Call `work` every `interval` seconds, and when one of `wakers` has input, until a stop is asked for.
 
-    `work` must end within about `budget` seconds. When it raises a database error of the infrastructure, the next
+    `work` must end within about `budget` seconds, and may return False to say that it could not do what it is there
+    for: the process is not ready then. When it raises a database error of the infrastructure, the next
     tick tries again; any other error ends the loop. Ticks that could not take place are skipped and counted by
     reason: `overrun` (the work before outlasted the interval) or `suspended` (the process did not run).
     """

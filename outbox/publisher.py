@@ -1,0 +1,248 @@
+"""Hands messages to Kafka. The only module that knows confluent_kafka.
+
+Note [Order]: a gapless idempotent producer sends the batch in one go. At the first refusal it stops for good, so
+nothing overtakes a refused message. But a broker refuses whole requests, innocent messages included; so whatever is
+not acknowledged then goes again through a second producer, one message at a time, and only the guilty is refused.
+A refused message stops its key.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from outbox.models import Outbox
+from outbox.outcomes import Acknowledgement, Failure, Outcome, Refusal
+from pinpromo.stop import Stop
+
+DELIVERY_SECONDS = 6.0  # librdkafka gives a message up after this time
+PUBLISH_SECONDS = 7.0  # ... and the publisher a batch after this,
+STOPPING_SECONDS = 3.0  # or after this, once a stop is asked for
+PROBE_SECONDS = 2.0
+
+_IN_VAIN = Refusal(Failure.UNKNOWN, "no acknowledgement in time")
+
+
+class BrokerUnavailable(Exception):  # noqa: N818
+    """No broker answers, or none lets the relay in; the text says why."""
+
+
+class InvalidProperty(ValueError):  # noqa: N818
+    """A KAFKA_* variable holds a property, or a value, that librdkafka does not take."""
+
+
+class Publisher:
+    """Publishes batches of messages. `properties` are librdkafka's, as given by the KAFKA_* variables."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+        """Raises InvalidProperty."""
+        self._given = {"bootstrap.servers": bootstrap_servers, **properties}
+        self._complaint = ""
+        self._answers = False
+        self._producer: Producer | None = self._create(gapless=True)
+
+    def probe(self) -> None:
+        """Make sure that a broker answers, unless the last batch went well. Raises BrokerUnavailable in 2 seconds."""
+        self._producer = self._producer or self._create(gapless=True)
+        if self._answers:
+            return
+        self._complaint = ""
+        try:
+            self._producer.list_topics(timeout=PROBE_SECONDS)
+        except KafkaException as error:
+            _serve(self._producer, 0)
+            raise BrokerUnavailable(self._complaint or _describe(error.args[0])) from error
+        self._answers = True
+
+    def publish(self, messages: Sequence[Outbox], *, stop: Stop) -> Outcome:
+        """Publish `messages`, those of one key in this order, in PUBLISH_SECONDS at most."""
+        self._complaint = ""
+        outcome = Outcome()
+        patience = _Patience(PUBLISH_SECONDS, stop)
+        producer, self._producer = self._producer or self._create(gapless=True), None
+        reports = _send_together(_Flight(producer, outcome, patience), messages)
+        if any(report.failure is not Failure.UNKNOWN for report in reports):
+            rest = [message for message in messages if message.pk not in outcome.acknowledged]
+            reports = _send_singly(_Flight(self._create(gapless=False), outcome, patience), rest)
+        if len(outcome.acknowledged) == len(messages):
+            self._producer = producer
+        elif reports and not stop.requested:
+            self._answers = False
+            outcome.outage = self._complaint or reports[0].reason
+        return outcome
+
+    def _create(self, *, gapless: bool) -> Producer:
+        configuration: dict[str, Any] = {
+            "client.id": "pinpromo-relay",
+            "reconnect.backoff.max.ms": 1_000,
+            "topic.metadata.propagation.max.ms": 2_000,  # then a topic counts as unknown
+            "batch.size": 131_072,
+            **self._given,
+            "acks": "all",
+            "enable.idempotence": True,
+            "enable.gapless.guarantee": gapless,
+            "partitioner": "murmur2_random",
+            "message.timeout.ms": int(DELIVERY_SECONDS * 1000),
+            "error_cb": self._complain,
+            "logger": _librdkafka,
+        }
+        try:
+            return Producer(configuration)
+        except KafkaException as error:
+            raise InvalidProperty(self._explain(error.args[0].str())) from error
+
+    def _complain(self, error: KafkaError) -> None:
+        self._complaint = f"{error.name()}: {error.str()}"
+
+    def _explain(self, complaint: str) -> str:
+        """Name the variable to blame in librdkafka's complaint, and leave out every value given."""
+        blamed = [name for name in self._given if f'"{name}"' in complaint or complaint.startswith(f"{name} ")]
+        for value in self._given.values():
+            complaint = complaint.replace(value, "...")
+        variables = [f"KAFKA_{name.upper().replace('.', '_')}" for name in blamed or self._given]
+        return f"{', '.join(variables)}: {complaint}"
+
+
+class _Patience:
+    """How long a batch may take: so many seconds, fewer once a stop is asked for, none once it is hurried."""
+
+    def __init__(self, seconds: float, stop: Stop) -> None:
+        self._until = time.monotonic() + seconds
+        self._stop = stop
+        self._stopping = False
+
+    @property
+    def over(self) -> bool:
+        if self._stop.requested and not self._stopping:
+            self._stopping = True
+            self._until = min(self._until, time.monotonic() + STOPPING_SECONDS)
+        return self._stop.hurried or time.monotonic() >= self._until
+
+
+class _Flight:
+    """Messages on their way through one producer."""
+
+    def __init__(self, producer: Producer, outcome: Outcome, patience: _Patience) -> None:
+        self._producer = producer
+        self._patience = patience
+        self.outcome = outcome
+        self.reports: dict[int, Refusal] = {}
+
+    def add(self, message: Outbox) -> Refusal | None:
+        """Hand `message` to librdkafka; return why not, if it does not take it."""
+        headers = message.headers
+        if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+            return Refusal(Failure.REJECTED, "the headers are not a JSON object of texts")
+        while not self._patience.over:
+            try:
+                self._producer.produce(
+                    message.topic,
+                    message.payload.encode(),
+                    message.key.encode(),
+                    headers=[(name, value.encode()) for name, value in headers.items()],
+                    on_delivery=self._reporter(message.pk),
+                )
+                return None
+            except BufferError:  # librdkafka's queue is full
+                _serve(self._producer, 0.1)
+            except KafkaException as error:
+                return _refusal(error.args[0])
+            except (TypeError, ValueError) as error:
+                return Refusal(Failure.REJECTED, f"the client cannot express the message ({type(error).__name__})")
+        return _IN_VAIN
+
+    def land(self) -> None:
+        """Wait until there is a report on every message, or no time left."""
+        while len(self._producer) and not self._patience.over:
+            _serve(self._producer, 0.1)
+
+    def send(self, message: Outbox) -> Refusal | None:
+        """Send `message` alone; return why it is not acknowledged, if it is not."""
+        refusal = self.add(message)
+        if refusal is None:
+            self.land()
+        if message.pk in self.outcome.acknowledged:
+            return None
+        return refusal or self.reports.get(message.pk, _IN_VAIN)
+
+    def _reporter(self, message_id: int) -> Callable[[KafkaError | None, Message], None]:
+        def report(error: KafkaError | None, record: Message) -> None:
+            if error is None:
+                self.outcome.acknowledged[message_id] = Acknowledgement(record.partition(), record.offset())
+            else:
+                self.reports[message_id] = _refusal(error)
+
+        return report
+
+
+def _send_together(flight: _Flight, messages: Iterable[Outbox]) -> list[Refusal]:
+    """Send all at once; return the reports that leave open whose fault it was."""
+    stopped: set[str] = set()
+    sent: list[int] = []
+    for message in messages:
+        if message.key in stopped:
+            continue
+        refusal = flight.add(message)
+        if refusal is None:
+            sent.append(message.pk)
+        elif refusal.failure is Failure.UNKNOWN:
+            flight.reports[message.pk] = refusal
+            break
+        else:
+            flight.outcome.refused[message.pk] = refusal
+            stopped.add(message.key)
+    flight.land()
+    open_ones = [pk for pk in sent if pk not in flight.outcome.acknowledged and pk not in flight.reports]
+    return [*flight.reports.values(), *(_IN_VAIN for _ in open_ones)]
+
+
+def _send_singly(flight: _Flight, messages: Iterable[Outbox]) -> list[Refusal]:
+    """Send one after the other, so that each report is about one message; return the one that ended it early."""
+    refused = flight.outcome.refused
+    stopped = {message.key for message in messages if message.pk in refused}
+    condemned: dict[str, Refusal] = {}
+    for message in messages:
+        if message.key in stopped:
+            continue
+        refusal = condemned.get(message.topic) or flight.send(message)
+        if refusal is None:
+            continue
+        if refusal.failure is Failure.UNKNOWN:
+            slow_but_sure = refusal is _IN_VAIN and (refused or flight.outcome.acknowledged)
+            return [] if slow_but_sure else [refusal]
+        refused[message.pk] = refusal
+        stopped.add(message.key)
+        if refusal.failure.concerns_topic:
+            condemned[message.topic] = refusal
+    return []
+
+
+def _serve(producer: Producer, seconds: float) -> None:
+    """Send what is queued, and call the delivery reports. They tell of a fatal error too, so that is no news."""
+    try:
+        producer.flush(seconds)
+    except KafkaException as error:
+        _librdkafka.info("%s", error.args[0].name())
+
+
+def _refusal(error: KafkaError) -> Refusal:
+    return Refusal(Failure.named(error.name()), _describe(error))
+
+
+def _describe(error: KafkaError) -> str:
+    """The general text of the error's code; the broker's own might quote the message."""
+    return f"{error.name()}: {KafkaError(error.code()).str()}"
+
+
+class _AsDebug(logging.LoggerAdapter[logging.Logger]):
+    """librdkafka logs each failed connection as an error; the relay tells of an outage in its own manner."""
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        super().log(min(level, logging.DEBUG), msg, *args, **kwargs)
+
+
+_librdkafka = _AsDebug(logging.getLogger("outbox.librdkafka"), {})

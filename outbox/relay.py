@@ -1,0 +1,138 @@
+"""The relay's cycle: claim messages, publish them, and mark what was acknowledged, in one bounded transaction.
+
+Note [Lanes]: a lane is a fixed share of the keys. Whoever holds a lane's row lock publishes its messages, alone and
+in id order, so the order of a key holds with any number of relays, and a relay that dies frees its lanes at once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import structlog
+from django.conf import settings
+
+from outbox.models import Claimed, Outbox, OutboxLane
+from outbox.outcomes import Failure, Outcome, Refusal
+from outbox.publisher import PUBLISH_SECONDS, Publisher
+from pinpromo.stop import Stop
+from pinpromo.transactions import bounded
+
+log = structlog.get_logger("outbox.relay")
+
+# A transaction's worst case: three statements of 2 s and the publishing make 13 s, of the 15 s that are allowed.
+STATEMENT_SECONDS = 2.0
+IDLE_SECONDS = PUBLISH_SECONDS + 1
+LANES_PER_RELAY = 16
+MAX_CHARACTERS = 16_000_000  # of payload in one batch: memory, and what can be sent in the time
+LONGEST_BACK_OFF = 30.0  # seconds
+DENIED_BACK_OFF = 5.0  # seconds
+
+
+@dataclass(slots=True, kw_only=True)
+class CycleResult:
+    """What one cycle did."""
+
+    claimed: int = 0
+    published: int = 0
+    failed: int = 0
+    parked: int = 0
+    outage: str = ""
+    duration_ms: float = 0.0
+    topics: set[str] = field(default_factory=set)
+    delays: Sequence[tuple[str, float]] = ()  # topic, and seconds from recorded to acknowledged
+    failures: list[tuple[str, Failure]] = field(default_factory=list)
+
+
+def run_cycle(publisher: Publisher, *, at: datetime, batch_size: int, stop: Stop) -> CycleResult:
+    """Publish up to `batch_size` of the messages that are publishable at `at`.
+
+    Raises Django's database errors; what was published by then is published again later.
+    """
+    started = time.monotonic()
+    result = CycleResult()
+    with bounded(seconds=STATEMENT_SECONDS, idle_seconds=IDLE_SECONDS):
+        messages = _claim(batch_size, at=at)
+        outcome = publisher.publish(messages, stop=stop) if messages else Outcome()
+        result.delays = Outbox.objects.mark_published(outcome.acknowledged)
+        refused = [message for message in messages if message.pk in outcome.refused]
+        for message in refused:
+            _note_refusal(message, outcome.refused[message.pk], at=at)
+        Outbox.objects.bulk_update(refused, ["attempts", "last_error", "next_attempt_at", "parked_at"])
+    _settle(result, messages, outcome)
+    result.duration_ms = round((time.monotonic() - started) * 1000, 3)
+    return result
+
+
+def _claim(limit: int, *, at: datetime) -> list[Outbox]:
+    """Lock some lanes and their first publishable messages; return these, in id order."""
+    lanes = OutboxLane.objects.lock_busy(LANES_PER_RELAY, at=at)
+    if not lanes:
+        return []
+    locked = Outbox.objects.publishable(at=at).filter(lane__in=lanes).lock_batch(limit)
+    chosen = _drop_overtaking(_drop_excess(locked), lanes)
+    return list(Outbox.objects.filter(pk__in=[claimed.id for claimed in chosen]).order_by("id"))
+
+
+def _drop_excess(batch: Sequence[Claimed]) -> Sequence[Claimed]:
+    """Leave out the last ones of a batch that is too large as a whole, but never the first."""
+    total = 0
+    for position, claimed in enumerate(batch):
+        total += claimed.size
+        if position and total > MAX_CHARACTERS:
+            return batch[:position]
+    return batch
+
+
+def _drop_overtaking(batch: Sequence[Claimed], lanes: Sequence[int]) -> Sequence[Claimed]:
+    """Leave out messages with an earlier pending one of their key that was not claimed: somebody holds it locked."""
+    if not batch:
+        return []
+    earlier = Outbox.objects.pending().filter(lane__in=lanes, id__lt=batch[-1].id)
+    passed_over = earlier.exclude(pk__in=[claimed.id for claimed in batch]).order_by("-id")
+    first = dict(passed_over.values_list("key", "id"))
+    return [claimed for claimed in batch if claimed.id < first.get(claimed.key, batch[-1].id + 1)]
+
+
+def _note_refusal(message: Outbox, refusal: Refusal, *, at: datetime) -> None:
+    """Decide when the message is tried again, if ever."""
+    message.last_error = refusal.reason
+    if not refusal.failure.spends_attempt:
+        message.next_attempt_at = at + timedelta(seconds=DENIED_BACK_OFF)
+        return
+    message.attempts += 1
+    if message.attempts >= settings.OUTBOX_MAX_ATTEMPTS:
+        message.parked_at, message.next_attempt_at = at, None
+    else:
+        back_off = min(LONGEST_BACK_OFF, 2.0 ** (message.attempts - 1))
+        message.next_attempt_at = at + timedelta(seconds=back_off)
+
+
+def _settle(result: CycleResult, messages: Sequence[Outbox], outcome: Outcome) -> None:
+    """After the commit: count and log."""
+    result.claimed = len(messages)
+    result.published = len(outcome.acknowledged)
+    result.outage = outcome.outage
+    result.topics = {message.topic for message in messages}
+    for message in messages:
+        refusal = outcome.refused.get(message.pk)
+        if refusal:
+            result.failed += 1
+            result.parked += message.parked_at is not None
+            result.failures.append((message.topic, refusal.failure))
+            _log_refusal(message, refusal)
+
+
+def _log_refusal(message: Outbox, refusal: Refusal) -> None:
+    write = log.error if message.parked_at else log.warning
+    write(
+        "message_parked" if message.parked_at else "message_failed",
+        message_id=message.pk,
+        event_id=str(message.event_id),
+        aggregate_id=str(message.aggregate_id),
+        topic=message.topic,
+        attempts=message.attempts,
+        reason=refusal.reason,
+    )
