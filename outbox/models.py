@@ -15,6 +15,7 @@ from django.db.models.functions import Length, Mod, Now, Random
 from outbox.outcomes import Acknowledgement
 
 LANES = 64
+CHANNEL = "promotion_outbox"  # of the notification that wakes the relay
 
 PENDING = Q(published_at__isnull=True, parked_at__isnull=True)
 
@@ -53,8 +54,12 @@ class OutboxQuerySet(models.QuerySet["Outbox"]):
         return self.filter(published_at__isnull=False)
 
     def parked(self) -> Self:
-        """Messages that were given up, until an operator requeues them."""
-        return self.filter(parked_at__isnull=False)
+        """Messages that were given up and wait for an operator, who requeues or skips them."""
+        return self.filter(parked_at__isnull=False, skipped_at__isnull=True)
+
+    def skipped(self) -> Self:
+        """Messages that an operator has given up for good; they stay parked."""
+        return self.filter(skipped_at__isnull=False)
 
     def publishable(self, *, at: datetime) -> Self:
         """Pending messages of which neither they nor an earlier pending one of their key waits at `at`."""
@@ -102,6 +107,7 @@ class Outbox(models.Model):
     published_partition = models.IntegerField(null=True, blank=True)
     published_offset = models.BigIntegerField(null=True, blank=True)
     parked_at = models.DateTimeField(null=True, blank=True)
+    skipped_at = models.DateTimeField(null=True, blank=True)
     lane = models.GeneratedField(expression=_lane_of("key"), output_field=models.SmallIntegerField(), db_persist=True)
 
     objects = OutboxQuerySet.as_manager()

@@ -10,9 +10,10 @@ import psycopg
 import structlog
 from django.db import connection
 
+from outbox.models import CHANNEL
+
 log = structlog.get_logger("outbox.wakeup")
 
-CHANNEL = "promotion_outbox"
 RETRY_SECONDS = 5.0
 
 

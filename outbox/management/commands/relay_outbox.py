@@ -13,6 +13,7 @@ from outbox.draining import Relay
 from outbox.models import Outbox
 from outbox.publisher import InvalidProperty, Publisher
 from outbox.relay import CycleResult
+from outbox.retention import Pruner
 from outbox.wakeup import Listener
 from pinpromo import commands, loop, ops
 from pinpromo.database import interrupter
@@ -60,6 +61,7 @@ class Command(commands.Command):
     def _loop(self) -> None:
         pulse = Pulse()
         listener = Listener()
+        pruner = Pruner()
         if self.options.ops_port:
             ops.serve(self.options.ops_port, pulse)
         pulse.watch()
@@ -68,7 +70,9 @@ class Command(commands.Command):
 
             def work() -> bool:
                 listener.clear()
-                return relay.drain()
+                reachable = relay.drain()
+                pruner.prune_if_time()
+                return reachable
 
             loop.run(
                 work,
