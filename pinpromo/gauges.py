@@ -57,7 +57,7 @@ class StateCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         until = time.monotonic() + SCRAPE_SECONDS
-        with _cut_off_after(SCRAPE_SECONDS):
+        with cut_off_after(SCRAPE_SECONDS):
             for prefix in self._readers:
                 found = self._read(prefix) if time.monotonic() < until else None
                 yield from found or ()
@@ -82,7 +82,7 @@ class StateCollector(Collector):
 
 
 @contextmanager
-def _cut_off_after(seconds: float) -> Iterator[None]:
+def cut_off_after(seconds: float) -> Iterator[None]:
     """Cut this thread's database connection when the block lasts longer: a hung server answers no timeout."""
     timer = threading.Timer(seconds, interrupter(), [1])
     timer.daemon = True

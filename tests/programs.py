@@ -91,13 +91,13 @@ class Program:
             if re.search(pattern, line):
                 return line
 
-    def signal(self, number):
-        self.process.send_signal(number)
-
     def stop(self, number=signal.SIGTERM, timeout=PATIENCE):
         """Send a signal; return the exit code."""
         self.process.send_signal(number)
         return self.wait(timeout)
+
+    def signal(self, number):
+        self.process.send_signal(number)
 
     def wait(self, timeout=PATIENCE):
         """Wait for the end; return the exit code."""

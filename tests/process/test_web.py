@@ -1,0 +1,59 @@
+"""The web process as it is deployed: gunicorn."""
+
+import contextlib
+import subprocess
+import sys
+import time
+import uuid
+from http.client import HTTPConnection
+
+import pytest
+
+from devstack.ports import free_port
+from tests.programs import PATIENCE, ROOT, environment
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@contextlib.contextmanager
+def gunicorn(**changes):
+    """Run the web process; yield a function that sends a request and returns the status."""
+    port = free_port()
+    command = [sys.executable, "-m", "gunicorn", "pinpromo.wsgi", f"--bind=127.0.0.1:{port}", "--threads=2"]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment(PYTHONWARNINGS=None, ALLOWED_HOSTS="pinpromo.example.com", **changes)
+    )
+
+    def send(method, path, **headers):
+        connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        with contextlib.closing(connection):
+            connection.request(method, path, headers={"Host": "pinpromo.example.com"} | headers)
+            return connection.getresponse().status
+
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            with contextlib.suppress(OSError):
+                send("GET", "/healthz")
+                break
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield send
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+CANCEL = f"/promotions/{uuid.UUID(int=1)}/cancel"
+OVER_TLS = {"X-Forwarded-Proto": "https"}
+
+
+def test_only_a_known_proxy_is_believed_that_tls_was_used():
+    with gunicorn(FORWARDED_ALLOW_IPS="192.0.2.0/24") as send:
+        assert send("POST", CANCEL, **OVER_TLS) == 301
+    with gunicorn(FORWARDED_ALLOW_IPS="127.0.0.0/8") as send:
+        assert send("POST", CANCEL) == 301
+        assert send("POST", CANCEL, **OVER_TLS) == 401
+        assert send("GET", "/readyz", Host="10.0.0.7:8000") == 200
+        assert send("GET", "/metrics", Host="10.0.0.7:8000") == 200
