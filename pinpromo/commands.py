@@ -6,10 +6,13 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+import structlog
 from django.core.management import BaseCommand, CommandError
 from django.db import Error
 
 from pinpromo import failures
+
+log = structlog.get_logger("pinpromo.commands")
 
 
 class Command(BaseCommand):
@@ -25,13 +28,12 @@ class Command(BaseCommand):
         raise NotImplementedError
 
     def print_result(self, line: str) -> None:
-        """Print one line to stdout at once. A closed stdout does no harm to the work."""
-        if sys.stdout is None:
-            return
+        """Print one line to stdout at once. A closed stdout, or one on a full disk, does no harm to the work."""
         try:
             self.stdout.write(line)
             self.stdout.flush()
-        except BrokenPipeError:
+        except OSError as error:
+            log.warning("stdout_lost", reason=error.strerror)
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -54,7 +56,7 @@ def whole(low: int, high: int) -> Callable[[str], int]:
     """Return an argument type: a whole number from `low` to `high`."""
 
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and low <= int(text) <= high):
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
         return int(text)
 

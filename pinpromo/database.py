@@ -1,8 +1,10 @@
 """The connection of a long-lived process: interruption from outside, and outages that are survived."""
 
 import contextlib
+import itertools
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 
 import psycopg
 from django.db import Error, close_old_connections, connection, connections
@@ -31,6 +33,32 @@ def interrupter() -> Callable[[int], None]:
                     link.shutdown(socket.SHUT_RDWR)
 
     return interrupt
+
+
+@contextlib.contextmanager
+def deadline(seconds: float) -> Iterator[None]:
+    """Interrupt this thread's database calls once the block has taken `seconds`; they raise OperationalError then.
+
+    The server's own timeouts bound single statements, and nothing when the network swallows the answer.
+    """
+    interrupt = interrupter()
+    over = threading.Event()
+
+    def watch() -> None:
+        wait = seconds
+        for attempt in itertools.count():
+            if over.wait(wait):
+                return
+            interrupt(attempt)
+            wait = 1.0
+
+    watcher = threading.Thread(target=watch, name="deadline", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()  # a late interruption must not hit what comes next
 
 
 class Outage:

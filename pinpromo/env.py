@@ -74,9 +74,10 @@ def number(name: str, *, default: float, low: float, high: float) -> float:
 def whole(name: str, *, default: int, low: int, high: int) -> int:
     """Return a whole number between `low` and `high`, both included."""
     value = text(name, default=str(default))
-    if not (value.strip().isascii() and value.strip().isdigit() and low <= int(value) <= high):
+    digits = value.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) < 20 and low <= int(digits) <= high):
         raise ImproperlyConfigured(f"{name} is {value!r}: set it to a whole number from {low} to {high}.")
-    return int(value)
+    return int(digits)
 
 
 def postgres(name: str) -> dict[str, Any]:

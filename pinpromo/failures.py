@@ -67,5 +67,5 @@ def advise(error: BaseException) -> str:
     if state == "42501":
         return f"the database role lacks a permission ({describe(error)}): grant it"
     if is_infrastructure(error):
-        return f"the database failed ({describe(error)}): nothing was changed, run again when it is back"
+        return f"the database failed ({describe(error)}): the batch in hand was rolled back, run again when it is back"
     return f"the database refused a statement ({describe(error)})"

@@ -77,7 +77,7 @@ class StateCollector(Collector):
         try:
             return found if self._outages[prefix].survive(read) else None
         except Error as error:
-            log.error("gauges_failed", prefix=prefix, reason=failures.describe(error))  # noqa: TRY400 - no values
+            log.error("gauges_failed", prefix=prefix, reason=failures.describe(error))
             return None
 
 

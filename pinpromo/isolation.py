@@ -3,8 +3,11 @@
 Note [Isolation]: all rows are written at once inside one savepoint. Only if the database refuses something are the
 refused rows looked for, by halving. Every probe is rolled back, because a transaction with more than 64 *released*
 savepoints that wrote slows every session down (its snapshot overflows); rolled-back ones do not count.
+Refused rows that could not be told from the others in time count as refused together: the transaction ends, and
+whoever tries again takes fewer at once.
 """
 
+import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import TypeVar
 
@@ -19,30 +22,36 @@ class Refused(Exception):  # noqa: N818
     """The database wrote less than it was told to, without an error: a trigger or rule swallowed rows."""
 
 
-def write_all_but_refused(items: Sequence[Item], write: Callable[[Sequence[Item]], None]) -> dict[Item, Exception]:
+def write_all_but_refused(
+    items: Sequence[Item], write: Callable[[Sequence[Item]], None], *, probe_until: float
+) -> dict[Item, Exception]:
     """Write all `items` but those that the database refuses; return the refused ones with their errors.
 
-    Must stand inside a transaction. `write` raises Refused or a database error for a row that cannot be written.
+    The refused are looked for until the monotonic instant `probe_until`. Must stand inside a transaction.
+    `write` raises Refused or a database error for a row that cannot be written.
     A failure of the infrastructure is raised, never taken for a refusal.
     """
     errors: dict[Item, Exception] = {}
     remaining = list(items)
     while remaining and _attempt(remaining, write, keep=True):
-        errors |= _find_refused(remaining, write)
+        errors |= _find_refused(remaining, write, probe_until)
         remaining = [item for item in remaining if item not in errors]
     return errors
 
 
-def _find_refused(items: Sequence[Item], write: Callable[[Sequence[Item]], None]) -> dict[Item, Exception]:
+def _find_refused(
+    items: Sequence[Item], write: Callable[[Sequence[Item]], None], probe_until: float
+) -> dict[Item, Exception]:
     error = _attempt(items, write, keep=False)
     if error is None:
         return {}
-    if len(items) == 1:
-        return {items[0]: error}
+    if len(items) == 1 or time.monotonic() > probe_until:
+        return dict.fromkeys(items, error)
     middle = len(items) // 2
     first, second = items[:middle], items[middle:]
     # Rows that are refused together but not apart: the later half waits, so that the earlier gets through.
-    return _find_refused(first, write) | _find_refused(second, write) or dict.fromkeys(second, error)
+    found = _find_refused(first, write, probe_until) | _find_refused(second, write, probe_until)
+    return found or dict.fromkeys(second, error)
 
 
 def _attempt(items: Sequence[Item], write: Callable[[Sequence[Item]], None], *, keep: bool) -> Exception | None:

@@ -34,11 +34,11 @@ class Pulse:
         threading.Thread(target=self._end_if_hung, name="watchdog", daemon=True).start()
 
     def _end_if_hung(self) -> None:
-        late = 0
-        # A process that was suspended finds itself late too, so it gets some time to move first.
-        while late < 5:
+        while self.alive:
+            asleep = time.monotonic()
             time.sleep(1)
-            late = 0 if self.alive else late + 1
+            # What this thread slept too long, the whole process did not run: it is suspended time, not the loop's.
+            self._due += max(0.0, time.monotonic() - asleep - 2)
         log.critical("loop_hung", pid=os.getpid())
         faulthandler.dump_traceback()
         os._exit(HUNG_EXIT_CODE)

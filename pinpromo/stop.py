@@ -3,6 +3,8 @@
 Note [Signals]: Python runs a signal's handler only between two bytecodes of the main thread, which may be deep in
 a database call. So the handlers do nothing; the interpreter writes each signal's number to a socket
 (signal.set_wakeup_fd), and a thread reads it there. Nothing is raised into the main thread's code.
+manage.py blocks the signals before it imports anything, so that an early one waits for this module, and a late one
+does not spoil the exit code.
 """
 
 from __future__ import annotations
@@ -46,16 +48,18 @@ class Stop:
     def __enter__(self) -> Self:
         for number in SIGNALS:
             self._previous[number] = signal.signal(number, _ignore)
-        if hasattr(signal, "SIGHUP"):  # a closed terminal is no reason to stop
-            self._previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        # A closed terminal is no reason to stop.
+        self._previous[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._previous_fd = signal.set_wakeup_fd(self._wakeup.fileno(), warn_on_full_buffer=False)
         self._thread = threading.Thread(target=self._watch, name="stop", daemon=True)
         self._thread.start()
+        self._mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, self._previous)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         signal.set_wakeup_fd(self._previous_fd)
         for number, handler in self._previous.items():
             signal.signal(number, handler)

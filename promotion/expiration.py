@@ -10,13 +10,14 @@ from __future__ import annotations
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from django.db import DatabaseError, connection
+from django.db import Error, OperationalError, connection
 from django.db.models import F
 
 from outbox import recording
@@ -35,11 +36,13 @@ log = structlog.get_logger("promotion.expiration")
 
 CLOCK_TOLERANCE = timedelta(seconds=1)
 RETRIES = 1_000  # stuck purchases tried again in one cycle: each of 2,000 is tried within two intervals
+RETRY_BATCH = 50  # of them in one transaction
 RETRY_SHARE = 0.25  # of the budget, at most: the stuck do not starve the healthy
+SETTLE_SECONDS = 5.0  # for noting what became of the stuck, after a batch
 
 
-class OutOfTime(DatabaseError):  # noqa: N818
-    """The cycle has used up its time; its batch is rolled back and waits for the next tick."""
+class OutOfTime(OperationalError):  # noqa: N818
+    """The cycle has used up its time; what is left waits for the next tick. Counts as the infrastructure's failure."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -51,6 +54,7 @@ class CycleResult:
     expired: int = 0
     failed: int = 0
     skipped_locked: int = 0
+    infrastructure_errors: int = 0
     duration_ms: float = 0.0
 
     @property
@@ -90,56 +94,88 @@ class Batch:
     failed: dict[PromotionPurchase, Exception] = field(default_factory=dict)
 
 
-def run_cycle(*, as_of: datetime, batch_size: int, budget: float, retry_stuck: bool = True) -> CycleResult:
+def run_cycle(
+    *,
+    as_of: datetime,
+    batch_size: int,
+    budget: float,
+    retry_stuck: bool = True,
+    stopping: Callable[[], bool] = lambda: False,
+) -> CycleResult:
     """Expire up to `batch_size` purchases that are due at `as_of`, in about `budget` seconds at most.
 
-    Raises Django's database errors when the infrastructure fails; the batch in hand is then rolled back whole.
+    Once `stopping` returns true, no further batch is begun. Raises Django's database errors when the infrastructure
+    fails; the batch in hand is then rolled back whole. If batches were committed before, it is counted instead.
     """
     started = time.monotonic()
-    result = CycleResult(run_id=uuid.uuid4(), as_of=_not_ahead_of_database(as_of))
-    run_id = str(result.run_id)
-    with structlog.contextvars.bound_contextvars(run_id=run_id, correlation_id=run_id):
+    run_id = uuid.uuid4()
+    with structlog.contextvars.bound_contextvars(run_id=str(run_id), correlation_id=str(run_id)):
+        with bounded(seconds=budget):
+            result = CycleResult(run_id=run_id, as_of=_not_ahead_of_database(as_of))
+            stuck = ExpirationFailure.objects.longest_ago(RETRIES) if retry_stuck else []
         log.info("cycle_started", as_of=events.rfc3339(result.as_of))
-        if retry_stuck:
-            _retry_stuck(result, batch_size=batch_size, until=started + RETRY_SHARE * budget)
-        _expire_due(result, batch_size=batch_size, until=started + budget)
+        with _contained(result, always=True):  # whatever the stuck do, the healthy get their turn
+            _retry(stuck, result, batch_size=batch_size, until=started + RETRY_SHARE * budget, stopping=stopping)
+        with _contained(result):
+            _expire_due(result, batch_size=batch_size, until=started + budget, stopping=stopping)
         result.duration_ms = round((time.monotonic() - started) * 1000, 3)
         log.info("cycle_completed", **result.as_dict())
     return result
 
 
-def _expire_due(result: CycleResult, *, batch_size: int, until: float) -> None:
+@contextmanager
+def _contained(result: CycleResult, *, always: bool = False) -> Iterator[None]:
+    """Count a failure of the infrastructure instead of raising it, if batches were committed before, or `always`."""
+    try:
+        yield
+    except Error as error:
+        if not (failures.is_infrastructure(error) and (always or result.selected)):
+            raise
+        result.infrastructure_errors += 1
+        log.error("batch_failed", reason=failures.describe(error))
+
+
+def _expire_due(result: CycleResult, *, batch_size: int, until: float, stopping: Callable[[], bool]) -> None:
     """Expire the oldest; as long as poison leaves places free in the batch, fill them with the next due."""
-    while (places := batch_size - result.expired) > 0:
-        candidates = PromotionPurchase.objects.due(result.as_of).not_stuck()
+    candidates = PromotionPurchase.objects.due(result.as_of).not_stuck()
+    while (places := batch_size - result.expired) > 0 and not stopping():
         batch = expire_batch(candidates, places, result, until=until)
-        result.skipped_locked = batch.skipped_locked
+        result.skipped_locked += batch.skipped_locked
         if not batch.failed:
             return
+        candidates = candidates.after(batch.purchases[-1])
 
 
-def _retry_stuck(result: CycleResult, *, batch_size: int, until: float) -> None:
+def _retry(
+    stuck: Sequence[uuid.UUID],
+    result: CycleResult,
+    *,
+    batch_size: int,
+    until: float,
+    stopping: Callable[[], bool],
+) -> None:
     """Try those again that failed in earlier cycles; forget those that are no longer due."""
-    stuck = list(ExpirationFailure.objects.longest_ago_first().values_list("purchase_id", flat=True)[:RETRIES])
-    for start in range(0, len(stuck), batch_size):
-        places = batch_size - result.expired
-        if places <= 0 or time.monotonic() > until:
+    size = min(batch_size, RETRY_BATCH)
+    for start in range(0, len(stuck), size):
+        places = min(size, batch_size - result.expired)
+        if places <= 0 or stopping() or time.monotonic() > until:
             return
         tried = stuck[start : start + places]
-        candidates = PromotionPurchase.objects.due(result.as_of).filter(pk__in=tried)
-        expire_batch(candidates, places, result, until=until)
-        ExpirationFailure.objects.forget_settled(tried, at=result.as_of)
+        expire_batch(PromotionPurchase.objects.due(result.as_of).filter(pk__in=tried), places, result, until=until)
+        with bounded(seconds=SETTLE_SECONDS):
+            ExpirationFailure.objects.forget_settled(tried)
 
 
 def expire_batch(candidates: PurchaseQuerySet, limit: int, result: CycleResult, *, until: float) -> Batch:
     """Lock up to `limit` of `candidates`, expire what can be expired, and commit it with its events."""
-    with bounded(seconds=_remaining(until)):
+    seconds = _remaining(until)
+    probe_until = until - seconds / 2
+    with bounded(seconds=seconds):
         batch = Batch(candidates.lock_batch(limit))
         batch.skipped_locked = _count_skipped(candidates, batch.purchases, limit)
         log.info("batch_selected", count=len(batch.purchases))
         _expire_in_memory(batch, result)
-        _remaining(until)
-        _write(batch, result.as_of)
+        _write(batch, result.as_of, probe_until=probe_until)
     _settle(batch, result)
     return batch
 
@@ -178,7 +214,7 @@ def prepare(purchase: PromotionPurchase, targets: Sequence[events.Target], resul
     return Expiry(purchase, targets, message)
 
 
-def _write(batch: Batch, as_of: datetime) -> None:
+def _write(batch: Batch, as_of: datetime, *, probe_until: float) -> None:
     """Write the changes and their events; what the database refuses moves to the failed."""
 
     def write(expiries: Sequence[Expiry]) -> None:
@@ -189,7 +225,7 @@ def _write(batch: Batch, as_of: datetime) -> None:
             raise Refused("the purchase was not updated")
         recording.record([expiry.message for expiry in expiries])
 
-    refused = write_all_but_refused(batch.expired, write)
+    refused = write_all_but_refused(batch.expired, write, probe_until=probe_until)
     batch.expired = [expiry for expiry in batch.expired if expiry not in refused]
     batch.failed |= {expiry.purchase: error for expiry, error in refused.items()}
 
@@ -209,7 +245,9 @@ def _settle(batch: Batch, result: CycleResult) -> None:
     reasons = {purchase.pk: failures.describe(error) for purchase, error in batch.failed.items()}
     for purchase_id, reason in reasons.items():
         log.error("item_failed", purchase_id=str(purchase_id), exception=reason)
-    ExpirationFailure.objects.remember(reasons, at=result.as_of)
+    if reasons:
+        with bounded(seconds=SETTLE_SECONDS):
+            ExpirationFailure.objects.remember(reasons, at=result.as_of)
 
 
 def _remaining(until: float) -> float:

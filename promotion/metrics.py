@@ -56,6 +56,7 @@ def count(result: CycleResult) -> None:
     ITEMS.labels("expired").inc(result.expired)
     ITEMS.labels("failed").inc(result.failed)
     ERRORS.labels("item").inc(result.failed)
+    ERRORS.labels("infrastructure").inc(result.infrastructure_errors)
     SKIPPED_LOCKED.inc(result.skipped_locked)
     LAST_SUCCESS.set(time.time())
 

@@ -22,7 +22,7 @@ class InvalidTransition(ValueError):  # noqa: N818 - a refusal, in the words of 
 
 
 class PurchaseQuerySet(models.QuerySet["PromotionPurchase"]):
-    def due(self, at: datetime) -> Self:
+    def due(self, at: datetime | Now) -> Self:
         """Active purchases that end at or before `at`."""
         return self.filter(status=PromotionPurchase.Status.ACTIVE, ends_at__lte=at)
 
@@ -37,6 +37,12 @@ class PurchaseQuerySet(models.QuerySet["PromotionPurchase"]):
     def up_to(self, last: PromotionPurchase) -> Self:
         """Those that are expired before `last`, and `last` itself."""
         return self.filter(Q(ends_at__lt=last.ends_at) | Q(ends_at=last.ends_at, id__lte=last.id))
+
+    def after(self, last: PromotionPurchase) -> Self:
+        """Those that are expired after `last`."""
+        # The first condition follows from the second; it is what the index can start from.
+        later = Q(ends_at__gt=last.ends_at) | Q(ends_at=last.ends_at, id__gt=last.id)
+        return self.filter(Q(ends_at__gte=last.ends_at) & later)
 
     def lock_batch(self, limit: int) -> list[PromotionPurchase]:
         """Lock and return the `limit` oldest, passing over rows that somebody else holds locked."""
@@ -149,14 +155,12 @@ class PromotionPurchaseTarget(models.Model):
 
 
 class ExpirationFailureQuerySet(models.QuerySet["ExpirationFailure"]):
-    def longest_ago_first(self) -> Self:
-        """In the order in which they are tried again."""
-        return self.order_by("last_failed_at", "purchase_id")
+    def longest_ago(self, limit: int) -> list[uuid.UUID]:
+        """Return the `limit` purchases that are to be tried again first."""
+        return list(self.order_by("last_failed_at", "purchase_id").values_list("purchase_id", flat=True)[:limit])
 
     def remember(self, reasons: Mapping[uuid.UUID, str], *, at: datetime) -> None:
         """Note one more failure, at `at`, of each purchase in `reasons`."""
-        if not reasons:
-            return
         with transaction.atomic():
             known = self.order_by("pk").select_for_update().in_bulk(sorted(reasons))
             self.bulk_create(
@@ -175,9 +179,9 @@ class ExpirationFailureQuerySet(models.QuerySet["ExpirationFailure"]):
                 update_fields=["last_failed_at", "attempts", "reason"],
             )
 
-    def forget_settled(self, purchase_ids: Collection[uuid.UUID], *, at: datetime) -> None:
-        """Drop the failures of purchases that are no longer due: expired, cancelled, prolonged or gone."""
-        due = PromotionPurchase.objects.due(at).filter(pk__in=purchase_ids).values("pk")
+    def forget_settled(self, purchase_ids: Collection[uuid.UUID]) -> None:
+        """Drop the failures of purchases that are not due now: expired, cancelled, prolonged or gone."""
+        due = PromotionPurchase.objects.due(Now()).filter(pk__in=purchase_ids).values("pk")
         self.filter(purchase_id__in=purchase_ids).exclude(purchase_id__in=due).delete()
 
 

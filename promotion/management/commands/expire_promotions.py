@@ -6,8 +6,10 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+import structlog
 from django.conf import settings
 from django.core.management import CommandError, CommandParser
+from django.db import Error
 from django.utils import timezone
 
 from pinpromo import commands, loop, ops
@@ -17,6 +19,8 @@ from pinpromo.stop import Stop
 from promotion import metrics
 from promotion.expiration import CycleResult, run_cycle
 from promotion.preview import preview_cycle
+
+log = structlog.get_logger("promotion.expire_promotions")
 
 FAILED_ITEMS_EXIT_CODE = 3
 
@@ -85,7 +89,11 @@ class Command(commands.Command):
 
     def _once(self) -> None:
         with Stop(interrupter()) as stop:
-            self._tick(stop, until=None)
+            try:
+                self._tick(stop, until=None)
+            except Error:
+                if not stop.hurried:
+                    raise
         if self.failed and self.options.strict:
             raise CommandError(f"{self.failed} purchases could not be expired", returncode=FAILED_ITEMS_EXIT_CODE)
 
@@ -110,24 +118,33 @@ class Command(commands.Command):
         """Run one cycle, or with --drain cycles until one is not full."""
         self.failed, first = 0, True
         while True:
-            result = self._cycle(retry_stuck=first)
+            result = self._cycle(stop, retry_stuck=first)
             self.failed, first = self.failed + result.failed, False
             more = self.options.drain and result.expired == self.options.batch_size
             if not more or stop.requested or (until is not None and time.monotonic() >= until):
                 return
 
-    def _cycle(self, *, retry_stuck: bool) -> CycleResult:
+    def _cycle(self, stop: Stop, *, retry_stuck: bool) -> CycleResult:
         result = run_cycle(
             as_of=self.options.as_of or timezone.now(),
             batch_size=self.options.batch_size,
             budget=settings.EXPIRE_PROMOTIONS_TICK_BUDGET,
             retry_stuck=retry_stuck,
+            stopping=lambda: stop.requested,
         )
         metrics.count(result)
-        if self.options.metrics_textfile:
-            metrics.write_textfile(self.options.metrics_textfile)
         self._print(result)
+        if self.options.metrics_textfile:
+            self._write_textfile(self.options.metrics_textfile)
         return result
+
+    def _write_textfile(self, path: Path) -> None:
+        try:
+            metrics.write_textfile(path)
+        except OSError as error:
+            if not self.options.loop:
+                raise CommandError(f"{path} cannot be written: {error.strerror}") from error
+            log.error("textfile_failed", path=str(path), reason=error.strerror)
 
     def _print(self, result: CycleResult, *, dry_run: bool = False) -> None:
         if self.options.json:
