@@ -40,5 +40,6 @@ class PurchaseFactory(factory.django.DjangoModelFactory):
 
     @factory.post_generation
     def targets(self, create, extracted, **kwargs):
-        for _ in range(1 if extracted is None else extracted):
+        wanted = 1 if extracted is None else extracted
+        for _ in range(wanted if create else 0):
             TargetFactory(purchase=self, **kwargs)
