@@ -56,6 +56,7 @@ class CycleResult:
     skipped_locked: int = 0
     infrastructure_errors: int = 0
     duration_ms: float = 0.0
+    lateness: timedelta = timedelta()  # of the oldest that was expired
 
     @property
     def selected(self) -> int:
@@ -234,6 +235,8 @@ def _settle(batch: Batch, result: CycleResult) -> None:
     """After the commit: count, log, and remember what failed."""
     result.expired += len(batch.expired)
     result.failed += len(batch.failed)
+    ends = [expiry.purchase.ends_at for expiry in batch.expired]
+    result.lateness = max(result.lateness, result.as_of - min(ends, default=result.as_of))
     for expiry in batch.expired:
         log.info(
             "promotion_expired",

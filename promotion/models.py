@@ -210,3 +210,25 @@ class ExpirationFailure(models.Model):
 
     def __str__(self) -> str:
         return f"{self.purchase_id}: {self.reason}"
+
+
+class ExpirationRun(models.Model):
+    """One completed cycle, kept for two days: the operators' view of what each instance did."""
+
+    run_id = models.UUIDField(primary_key=True)
+    instance = models.TextField(help_text="The worker's host and process id.")
+    as_of = models.DateTimeField()
+    finished_at = models.DateTimeField(db_default=Now())
+    expired = models.IntegerField()
+    failed = models.IntegerField()
+    skipped_locked = models.IntegerField()
+    duration_ms = models.FloatField()
+    lateness_seconds = models.FloatField(help_text="How late the oldest of the expired was.")
+
+    class Meta:
+        db_table = '"promotion"."expiration_runs"'
+        verbose_name = "cycle"
+        indexes = [models.Index(fields=["finished_at"], name="runs_finished")]
+
+    def __str__(self) -> str:
+        return str(self.run_id)

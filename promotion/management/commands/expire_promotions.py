@@ -16,7 +16,7 @@ from pinpromo import commands, loop, ops
 from pinpromo.database import interrupter
 from pinpromo.pulse import Pulse
 from pinpromo.stop import Stop
-from promotion import metrics
+from promotion import history, metrics
 from promotion.expiration import CycleResult, run_cycle
 from promotion.preview import preview_cycle
 
@@ -134,6 +134,7 @@ class Command(commands.Command):
         )
         metrics.count(result)
         self._print(result)
+        history.remember(result)
         if self.options.metrics_textfile:
             self._write_textfile(self.options.metrics_textfile)
         return result
