@@ -1,5 +1,6 @@
 """The relay's own metrics. Only the relay imports this: elsewhere they would be exported as zeros."""
 
+from django.conf import settings
 from prometheus_client import Counter, Histogram
 
 from outbox.outcomes import Failure
@@ -23,12 +24,22 @@ DELAY = Histogram(
 )
 
 
+def _prepare(topic: str) -> None:
+    """Make the topic's series exist, at 0: a rate needs a value before the first increase."""
+    PUBLISHED.labels(topic)
+    DELAY.labels(topic)
+    for reason in Failure:
+        ERRORS.labels(topic, reason.value)
+
+
+for _topic in settings.OUTBOX_TOPICS:
+    _prepare(_topic)
+
+
 def count(result: CycleResult) -> None:
     """Add one cycle."""
     for topic in result.topics:
-        PUBLISHED.labels(topic)
-        for reason in Failure:
-            ERRORS.labels(topic, reason.value)
+        _prepare(topic)
     for topic, seconds in result.delays:
         PUBLISHED.labels(topic).inc()
         DELAY.labels(topic).observe(seconds)

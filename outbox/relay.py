@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 import structlog
 from django.conf import settings
 
+from outbox import tracing
 from outbox.models import Claimed, Outbox, OutboxLane
 from outbox.outcomes import Failure, Outcome, Refusal
 from outbox.publisher import PUBLISH_SECONDS, Publisher
@@ -55,7 +56,7 @@ def run_cycle(publisher: Publisher, *, at: datetime, batch_size: int, stop: Stop
     result = CycleResult()
     with bounded(seconds=STATEMENT_SECONDS, idle_seconds=IDLE_SECONDS):
         messages = _claim(batch_size, at=at)
-        outcome = publisher.publish(messages, stop=stop) if messages else Outcome()
+        outcome = _publish(messages, publisher, stop=stop) if messages else Outcome()
         result.delays = Outbox.objects.mark_published(outcome.acknowledged)
         refused = [message for message in messages if message.pk in outcome.refused]
         for message in refused:
@@ -64,6 +65,13 @@ def run_cycle(publisher: Publisher, *, at: datetime, batch_size: int, stop: Stop
     _settle(result, messages, outcome)
     result.duration_ms = round((time.monotonic() - started) * 1000, 3)
     return result
+
+
+def _publish(messages: Sequence[Outbox], publisher: Publisher, *, stop: Stop) -> Outcome:
+    began = time.time_ns()
+    outcome = publisher.publish(messages, stop=stop)
+    tracing.sent(messages, outcome, began=began)
+    return outcome
 
 
 def _claim(limit: int, *, at: datetime) -> list[Outbox]:

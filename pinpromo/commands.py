@@ -10,7 +10,7 @@ import structlog
 from django.core.management import BaseCommand, CommandError
 from django.db import Error
 
-from pinpromo import failures
+from pinpromo import failures, tracing
 
 log = structlog.get_logger("pinpromo.commands")
 
@@ -19,6 +19,7 @@ class Command(BaseCommand):
     """A command whose `run` gets its options typed as a namespace; database errors become one line and exit 1."""
 
     def handle(self, *_arguments: Any, **options: Any) -> None:
+        tracing.start(f"pinpromo-{type(self).__module__.rpartition('.')[2].replace('_', '-')}")
         try:
             self.run(argparse.Namespace(**options))
         except Error as error:

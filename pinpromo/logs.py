@@ -15,6 +15,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from pinpromo import tracebacks
+from pinpromo.sparing import Sparing
 
 _encode = json.JSONEncoder(default=repr).encode
 _UNWANTED = {"request", "server_time"}  # attributes that Django adds to its records: one quotes the query string
@@ -36,7 +37,10 @@ def configure(*, debug: bool = False) -> None:
             "version": 1,
             "disable_existing_loggers": False,
             "formatters": {"structured": {"()": _Formatter, "render": render}},
-            "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "structured"}},
+            "filters": {"sparing": {"()": Sparing}},
+            "handlers": {
+                "stderr": {"class": "logging.StreamHandler", "formatter": "structured", "filters": ["sparing"]}
+            },
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {"django.db.backends": {"level": "INFO"}},  # below it shows the values of each statement
         }

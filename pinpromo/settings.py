@@ -105,6 +105,11 @@ OUTBOX_MAX_ATTEMPTS = env.whole("OUTBOX_MAX_ATTEMPTS", default=10, low=1, high=1
 OUTBOX_RETENTION_DAYS = env.number("OUTBOX_RETENTION_DAYS", default=7, low=0, high=3_650)
 OUTBOX_TOPICS = ["pin.promotion.purchase-changed.v1"]  # their metrics exist from the start, at 0
 
+# The exporter of traces reads the other OTEL_* variables itself.
+TRACES_ENDPOINT = env.text(
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default=env.text("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
+)
+
 OPS_PORT = env.whole("OPS_PORT", default=0, low=0, high=65_535)
 
 # --- Bearer tokens of the cancel endpoint ---------------------------------------------------------

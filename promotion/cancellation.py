@@ -15,6 +15,7 @@ from functools import partial
 import structlog
 
 from outbox import recording
+from outbox.tracing import creating
 from pinpromo.isolation import Refused
 from pinpromo.transactions import bounded
 from promotion import events
@@ -86,13 +87,16 @@ def _lock(purchase_id: uuid.UUID, tenant_id: uuid.UUID | None) -> PromotionPurch
 
 def _tell(purchase: PromotionPurchase, *, at: datetime, correlation_id: uuid.UUID) -> Cancellation:
     """Build the event, also of a purchase that the cycle finds poison: it says what there is to say."""
-    tell = partial(events.purchase_changed, purchase, occurred_at=at, correlation_id=correlation_id)
     targets = targets_of([purchase])[purchase.pk]
-    message = tell(targets)
-    try:
-        message.check()
-    except recording.UnfitMessage:  # more targets than fit: the purchase's id is what consumers need most
-        message = tell([])
+    with creating(events.TOPIC, key=str(purchase.pk), correlation_id=str(correlation_id)) as traceparent:
+        tell = partial(
+            events.purchase_changed, purchase, occurred_at=at, correlation_id=correlation_id, traceparent=traceparent
+        )
+        message = tell(targets)
+        try:
+            message.check()
+        except recording.UnfitMessage:  # more targets than fit: the purchase's id is what consumers need most
+            message = tell([])
     return Cancellation(purchase=purchase, targets=targets, message=message)
 
 

@@ -31,6 +31,7 @@ from promotion.models import (
     PromotionPurchaseTarget,
     PurchaseQuerySet,
 )
+from promotion.tracing import cycle_span, item_refused, item_span
 
 log = structlog.get_logger("promotion.expiration")
 
@@ -110,7 +111,7 @@ def run_cycle(
     """
     started = time.monotonic()
     run_id = uuid.uuid4()
-    with structlog.contextvars.bound_contextvars(run_id=str(run_id), correlation_id=str(run_id)):
+    with structlog.contextvars.bound_contextvars(run_id=str(run_id), correlation_id=str(run_id)), cycle_span(run_id):
         with bounded(seconds=budget):
             result = CycleResult(run_id=run_id, as_of=_not_ahead_of_database(as_of))
             stuck = ExpirationFailure.objects.longest_ago(RETRIES) if retry_stuck else []
@@ -190,9 +191,11 @@ def _count_skipped(candidates: PurchaseQuerySet, taken: Sequence[PromotionPurcha
 
 def _expire_in_memory(batch: Batch, result: CycleResult) -> None:
     targets = targets_of(batch.purchases)
+    span_of = item_span(result.run_id)
     for purchase in batch.purchases:
         try:
-            batch.expired.append(prepare(purchase, targets[purchase.pk], result))
+            with span_of(purchase) as traceparent:
+                batch.expired.append(prepare(purchase, targets[purchase.pk], result, traceparent))
         except Exception as error:  # noqa: BLE001 - poison holds whatever its kind (R-10)
             batch.failed[purchase] = error
 
@@ -206,11 +209,18 @@ def targets_of(purchases: Sequence[PromotionPurchase]) -> Mapping[uuid.UUID, Seq
     return targets
 
 
-def prepare(purchase: PromotionPurchase, targets: Sequence[events.Target], result: CycleResult) -> Expiry:
+def prepare(
+    purchase: PromotionPurchase,
+    targets: Sequence[events.Target],
+    result: CycleResult,
+    traceparent: str | None = None,
+) -> Expiry:
     """Expire `purchase` in memory and build its event. Whatever this raises makes the purchase poison."""
     purchase.expire(at=result.as_of)
     events.require_complete(purchase, targets)
-    message = events.purchase_changed(purchase, targets, occurred_at=result.as_of, correlation_id=result.run_id)
+    message = events.purchase_changed(
+        purchase, targets, occurred_at=result.as_of, correlation_id=result.run_id, traceparent=traceparent
+    )
     message.check()
     return Expiry(purchase, targets, message)
 
@@ -248,6 +258,7 @@ def _settle(batch: Batch, result: CycleResult) -> None:
     reasons = {purchase.pk: failures.describe(error) for purchase, error in batch.failed.items()}
     for purchase_id, reason in reasons.items():
         log.error("item_failed", purchase_id=str(purchase_id), exception=reason)
+        item_refused(purchase_id, reason)
     if reasons:
         with bounded(seconds=SETTLE_SECONDS):
             ExpirationFailure.objects.remember(reasons, at=result.as_of)

@@ -1,0 +1,59 @@
+"""Traces over OTLP, if OTEL_EXPORTER_OTLP_ENDPOINT says where to; otherwise making a span does nothing."""
+
+import atexit
+import threading
+from collections.abc import Callable
+
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from opentelemetry import trace
+from opentelemetry.trace import Span, SpanContext, set_span_in_context
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+FLUSH_SECONDS = 2.0  # by how much a collector that does not answer delays the exit of a process, at most
+
+_w3c = TraceContextTextMapPropagator()
+
+
+def start(service: str) -> None:
+    """Export the spans of this process from now on, under the name `service`, if there is a place to export them to.
+
+    Raises ImproperlyConfigured when the packages for it are not installed.
+    """
+    if not settings.TRACES_ENDPOINT:
+        return
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError as error:
+        raise ImproperlyConfigured(
+            "OTEL_EXPORTER_OTLP_ENDPOINT is set, but the packages that export traces are missing: "
+            "pip install -r requirements/tracing.txt"
+        ) from error
+    resource = Resource.create({"service.name": service})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)  # its own waits for up to 30 seconds
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    trace.set_tracer_provider(provider)
+    atexit.register(_flush, provider.shutdown)
+
+
+def _flush(shutdown: Callable[[], None]) -> None:
+    flusher = threading.Thread(target=shutdown, daemon=True)
+    flusher.start()
+    flusher.join(FLUSH_SECONDS)
+
+
+def traceparent(span: Span) -> str | None:
+    """Return the W3C `traceparent` that makes others children of `span`; None for a span that is not recorded."""
+    carrier: dict[str, str] = {}
+    if span.is_recording():
+        _w3c.inject(carrier, set_span_in_context(span))
+    return carrier.get("traceparent")
+
+
+def span_context(traceparent: str) -> SpanContext:
+    """Return what `traceparent` refers to; an invalid context if it is malformed."""
+    found = trace.get_current_span(_w3c.extract({"traceparent": traceparent}))
+    return found.get_span_context()
