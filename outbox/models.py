@@ -5,12 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from datetime import datetime
-from typing import NamedTuple, Self
+from typing import Self
 
 from django.contrib.postgres.functions import RandomUUID
 from django.db import connection, models
 from django.db.models import Exists, F, Func, OuterRef, Q, Value
-from django.db.models.functions import Length, Mod, Now, Random
+from django.db.models.functions import Mod, Now
 
 from outbox.outcomes import Acknowledgement
 
@@ -36,14 +36,6 @@ def _lane_of(key: str) -> Mod:
     return Mod(Func(octets, 0, function="get_byte", output_field=models.IntegerField()), LANES)
 
 
-class Claimed(NamedTuple):
-    """A message that a relay has locked. Payloads are read once it is known how many fit."""
-
-    id: int
-    key: str
-    size: int  # characters of the payload
-
-
 class OutboxQuerySet(models.QuerySet["Outbox"]):
     def pending(self) -> Self:
         """Messages that still have to be published."""
@@ -65,11 +57,6 @@ class OutboxQuerySet(models.QuerySet["Outbox"]):
         """Pending messages of which neither they nor an earlier pending one of their key waits at `at`."""
         waiting = Outbox.objects.pending().filter(key=OuterRef("key"), id__lte=OuterRef("id"), next_attempt_at__gt=at)
         return self.pending().filter(~Exists(waiting))
-
-    def lock_batch(self, limit: int) -> list[Claimed]:
-        """Lock the first `limit` messages in id order, passing over locked ones; return what identifies them."""
-        rows = self.order_by("id").select_for_update(skip_locked=True)
-        return [Claimed(*row) for row in rows.values_list("id", "key", Length("payload"))[:limit]]
 
     def mark_published(self, acknowledged: Mapping[int, Acknowledgement]) -> list[tuple[str, float]]:
         """Mark what the broker has acknowledged; return each message's topic and its age in seconds."""
@@ -141,21 +128,10 @@ class Outbox(models.Model):
         return f"{self.event_type} {self.event_id}"
 
 
-class LaneQuerySet(models.QuerySet["OutboxLane"]):
-    def lock_busy(self, limit: int, *, at: datetime) -> list[int]:
-        """Lock and return up to `limit` lanes with messages publishable at `at`, passing over other relays' lanes."""
-        busy = Exists(Outbox.objects.publishable(at=at).filter(lane=OuterRef("lane")))
-        # Any of them, not the first ones: several relays share the lanes, and none waits for the others to be empty.
-        lanes = self.filter(busy).order_by(Random()).select_for_update(skip_locked=True)
-        return [lane.lane for lane in lanes[:limit]]
-
-
 class OutboxLane(models.Model):
     """A share of the keys. The relay that holds a lane's row lock publishes its messages, alone and in order."""
 
     lane = models.SmallIntegerField(primary_key=True)
-
-    objects = LaneQuerySet.as_manager()
 
     class Meta:
         db_table = '"promotion"."outbox_lanes"'

@@ -1,8 +1,4 @@
-"""The relay's cycle: claim messages, publish them, and mark what was acknowledged, in one bounded transaction.
-
-Note [Lanes]: a lane is a fixed share of the keys. Whoever holds a lane's row lock publishes its messages, alone and
-in id order, so the order of a key holds with any number of relays, and a relay that dies frees its lanes at once.
-"""
+"""The relay's cycle: claim messages, publish them, and mark what was acknowledged, in one bounded transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +11,8 @@ import structlog
 from django.conf import settings
 
 from outbox import tracing
-from outbox.models import Claimed, Outbox, OutboxLane
+from outbox.claiming import claim
+from outbox.models import Outbox
 from outbox.outcomes import Failure, Outcome, Refusal
 from outbox.publisher import PUBLISH_SECONDS, Publisher
 from pinpromo.stop import Stop
@@ -26,8 +23,6 @@ log = structlog.get_logger("outbox.relay")
 # A transaction's worst case: three statements of 2 s and the publishing make 13 s, of the 15 s that are allowed.
 STATEMENT_SECONDS = 2.0
 IDLE_SECONDS = PUBLISH_SECONDS + 1
-LANES_PER_RELAY = 16
-MAX_CHARACTERS = 16_000_000  # of payload in one batch: memory, and what can be sent in the time
 LONGEST_BACK_OFF = 30.0  # seconds
 DENIED_BACK_OFF = 5.0  # seconds
 
@@ -55,7 +50,7 @@ def run_cycle(publisher: Publisher, *, at: datetime, batch_size: int, stop: Stop
     started = time.monotonic()
     result = CycleResult()
     with bounded(seconds=STATEMENT_SECONDS, idle_seconds=IDLE_SECONDS):
-        messages = _claim(batch_size, at=at)
+        messages = claim(batch_size, at=at)
         outcome = _publish(messages, publisher, stop=stop) if messages else Outcome()
         result.delays = Outbox.objects.mark_published(outcome.acknowledged)
         refused = [message for message in messages if message.pk in outcome.refused]
@@ -72,36 +67,6 @@ def _publish(messages: Sequence[Outbox], publisher: Publisher, *, stop: Stop) ->
     outcome = publisher.publish(messages, stop=stop)
     tracing.sent(messages, outcome, began=began)
     return outcome
-
-
-def _claim(limit: int, *, at: datetime) -> list[Outbox]:
-    """Lock some lanes and their first publishable messages; return these, in id order."""
-    lanes = OutboxLane.objects.lock_busy(LANES_PER_RELAY, at=at)
-    if not lanes:
-        return []
-    locked = Outbox.objects.publishable(at=at).filter(lane__in=lanes).lock_batch(limit)
-    chosen = _drop_overtaking(_drop_excess(locked), lanes)
-    return list(Outbox.objects.filter(pk__in=[claimed.id for claimed in chosen]).order_by("id"))
-
-
-def _drop_excess(batch: Sequence[Claimed]) -> Sequence[Claimed]:
-    """Leave out the last ones of a batch that is too large as a whole, but never the first."""
-    total = 0
-    for position, claimed in enumerate(batch):
-        total += claimed.size
-        if position and total > MAX_CHARACTERS:
-            return batch[:position]
-    return batch
-
-
-def _drop_overtaking(batch: Sequence[Claimed], lanes: Sequence[int]) -> Sequence[Claimed]:
-    """Leave out messages with an earlier pending one of their key that was not claimed: somebody holds it locked."""
-    if not batch:
-        return []
-    earlier = Outbox.objects.pending().filter(lane__in=lanes, id__lt=batch[-1].id)
-    passed_over = earlier.exclude(pk__in=[claimed.id for claimed in batch]).order_by("-id")
-    first = dict(passed_over.values_list("key", "id"))
-    return [claimed for claimed in batch if claimed.id < first.get(claimed.key, batch[-1].id + 1)]
 
 
 def _note_refusal(message: Outbox, refusal: Refusal, *, at: datetime) -> None:
