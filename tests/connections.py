@@ -1,0 +1,17 @@
+"""A second connection to the test database, for what somebody else does at the same time."""
+
+from contextlib import contextmanager
+
+import psycopg
+
+from tests.programs import database_url
+
+
+@contextmanager
+def other_connection(*, autocommit=False):
+    """Open it; what it has not committed is rolled back at the end."""
+    link = psycopg.connect(database_url(), autocommit=autocommit)
+    try:
+        yield link
+    finally:
+        link.close()
