@@ -3,17 +3,20 @@
 import contextlib
 import json
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from devstack import guard
 from devstack.companion import Companion
 from devstack.errors import ServerFailedError
 from devstack.ports import wait_until
 
-_LOG_TAIL = 12
+_LOG_TAIL = 6
+_COMPLAINT = re.compile(r"\b(FATAL|ERROR|Caused by)\b|Exception")
 
 
 class GuardedFolder:
@@ -95,10 +98,12 @@ class GuardedFolder:
             return lines.read().decode(errors="replace")
         return ""
 
-    def fail(self, what: str, *, since: int = 0) -> None:
-        """Raise ServerFailedError with the end of the log."""
-        tail = "\n  ".join(self.log_since(since).strip().splitlines()[-_LOG_TAIL:])
-        message = f"{what} failed to start or to do its work; the end of its log:\n  {tail or '(it is empty)'}"
+    def fail(self, what: str, *, since: int = 0) -> NoReturn:
+        """Raise ServerFailedError with the errors and the end of the log."""
+        lines = self.log_since(since).strip().splitlines() or ["(nothing)"]
+        complaints = [line for line in lines[:-_LOG_TAIL] if _COMPLAINT.search(line)]
+        quoted = "\n  ".join([*complaints[:_LOG_TAIL], *lines[-_LOG_TAIL:]])
+        message = f"{what} failed to start or to do its work; its log says:\n  {quoted}"
         raise ServerFailedError(message)
 
 
