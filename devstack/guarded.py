@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -86,6 +87,7 @@ class GuardedFolder:
     def close(self) -> None:
         """End the process and remove the folder; returns when both are gone."""
         self._companion.close()
+        shutil.rmtree(self.path, ignore_errors=True)  # in case somebody has killed the guard
 
     def log_size(self) -> int:
         """How much has been logged, for `log_since`."""
