@@ -36,11 +36,14 @@ lint: $(READY) ## everything of `check` but the tests
 	$(BIN)/check-jsonschema --builtin-schema vendor.compose-spec compose.yaml
 	$(BIN)/shellcheck .ci/run .ci/packages
 
+# What needs more than Python runs by a target of its own.
+QUICK := not kafka and not system and not browser and not prometheus
+
 test: $(READY) ## run the tests; PostgreSQL and a small broker start by themselves
-	@$(BIN)/pytest -m "not kafka"
+	@$(BIN)/pytest -m "$(QUICK)"
 
 coverage: $(READY) ## the tests, with branch coverage
-	@$(BIN)/pytest --cov --cov-report=term
+	@$(BIN)/pytest -m "$(QUICK)" --cov --cov-report=term
 
 test-kafka: $(READY) ## repeat the broker's tests with a real Apache Kafka (needs Java 17 and Maven)
 	@$(BIN)/pytest --real-kafka -m "kafka or broker"
