@@ -65,21 +65,26 @@ class Publisher:
         patience = _Patience(PUBLISH_SECONDS, stop)
         producer, self._producer = self._producer or self._create(gapless=True), None
         reports = _send_together(_Flight(producer, outcome, patience), messages)
-        if any(report.failure is not Failure.UNKNOWN for report in reports):
+        if any(report.failure is not Failure.UNKNOWN for report in reports.values()):
             rest = [message for message in messages if message.pk not in outcome.acknowledged]
-            reports = _send_singly(_Flight(self._create(gapless=False), outcome, patience), rest)
+            condemned = {
+                message.topic: reports[message.pk]
+                for message in rest
+                if message.pk in reports and reports[message.pk].failure.concerns_topic
+            }
+            reports = _send_singly(_Flight(self._create(gapless=False), outcome, patience), rest, condemned)
         if len(outcome.acknowledged) == len(messages):
             self._producer = producer
         elif reports and not stop.requested:
             self._answers = False
-            outcome.outage = self._complaint or reports[0].reason
+            outcome.outage = self._complaint or next(iter(reports.values())).reason
         return outcome
 
     def _create(self, *, gapless: bool) -> Producer:
         configuration: dict[str, Any] = {
             "client.id": "pinpromo-relay",
             "reconnect.backoff.max.ms": 1_000,
-            "topic.metadata.propagation.max.ms": 2_000,  # then a topic counts as unknown
+            "topic.metadata.propagation.max.ms": 1_000,  # then a topic counts as unknown
             "batch.size": 131_072,
             **self._given,
             "acks": "all",
@@ -130,7 +135,8 @@ class _Flight:
         self._producer = producer
         self._patience = patience
         self.outcome = outcome
-        self.reports: dict[int, Refusal] = {}
+        self._underway: set[int] = set()
+        self._reports: dict[int, Refusal] = {}
 
     def add(self, message: Outbox) -> Refusal | None:
         """Hand `message` to librdkafka; return why not, if it does not take it."""
@@ -146,6 +152,7 @@ class _Flight:
                     headers=[(name, value.encode()) for name, value in headers.items()],
                     on_delivery=self._reporter(message.pk),
                 )
+                self._underway.add(message.pk)
                 return None
             except BufferError:  # librdkafka's queue is full
                 _serve(self._producer, 0.1)
@@ -155,56 +162,50 @@ class _Flight:
                 return Refusal(Failure.REJECTED, f"the client cannot express the message ({type(error).__name__})")
         return _IN_VAIN
 
-    def land(self) -> None:
-        """Wait until there is a report on every message, or no time left."""
+    def land(self) -> Mapping[int, Refusal]:
+        """Wait until there is a report on every message, or no time left; return the negative ones."""
         while len(self._producer) and not self._patience.over:
             _serve(self._producer, 0.1)
+        open_ones = self._underway - self.outcome.acknowledged.keys() - self._reports.keys()
+        return self._reports | dict.fromkeys(open_ones, _IN_VAIN)
 
     def send(self, message: Outbox) -> Refusal | None:
         """Send `message` alone; return why it is not acknowledged, if it is not."""
-        refusal = self.add(message)
-        if refusal is None:
-            self.land()
-        if message.pk in self.outcome.acknowledged:
-            return None
-        return refusal or self.reports.get(message.pk, _IN_VAIN)
+        return self.add(message) or self.land().get(message.pk)
 
     def _reporter(self, message_id: int) -> Callable[[KafkaError | None, Message], None]:
         def report(error: KafkaError | None, record: Message) -> None:
             if error is None:
                 self.outcome.acknowledged[message_id] = Acknowledgement(record.partition(), record.offset())
             else:
-                self.reports[message_id] = _refusal(error)
+                self._reports[message_id] = _refusal(error)
 
         return report
 
 
-def _send_together(flight: _Flight, messages: Iterable[Outbox]) -> list[Refusal]:
-    """Send all at once; return the reports that leave open whose fault it was."""
+def _send_together(flight: _Flight, messages: Sequence[Outbox]) -> Mapping[int, Refusal]:
+    """Send all at once; return the reports on those not acknowledged, which may be the fault of others."""
     stopped: set[str] = set()
-    sent: list[int] = []
     for message in messages:
         if message.key in stopped:
             continue
         refusal = flight.add(message)
         if refusal is None:
-            sent.append(message.pk)
-        elif refusal.failure is Failure.UNKNOWN:
-            flight.reports[message.pk] = refusal
-            break
-        else:
-            flight.outcome.refused[message.pk] = refusal
-            stopped.add(message.key)
-    flight.land()
-    open_ones = [pk for pk in sent if pk not in flight.outcome.acknowledged and pk not in flight.reports]
-    return [*flight.reports.values(), *(_IN_VAIN for _ in open_ones)]
+            continue
+        if refusal.failure is Failure.UNKNOWN:
+            return {message.pk: refusal}
+        flight.outcome.refused[message.pk] = refusal
+        stopped.add(message.key)
+    return flight.land()
 
 
-def _send_singly(flight: _Flight, messages: Iterable[Outbox]) -> list[Refusal]:
-    """Send one after the other, so that each report is about one message; return the one that ended it early."""
+def _send_singly(flight: _Flight, messages: Iterable[Outbox], condemned: dict[str, Refusal]) -> Mapping[int, Refusal]:
+    """Send one after the other, so that each report is about one message; return the one that ended it early.
+
+    `condemned` says of which topics it is known already that nothing can be published to them.
+    """
     refused = flight.outcome.refused
     stopped = {message.key for message in messages if message.pk in refused}
-    condemned: dict[str, Refusal] = {}
     for message in messages:
         if message.key in stopped:
             continue
@@ -213,12 +214,12 @@ def _send_singly(flight: _Flight, messages: Iterable[Outbox]) -> list[Refusal]:
             continue
         if refusal.failure is Failure.UNKNOWN:
             slow_but_sure = refusal is _IN_VAIN and (refused or flight.outcome.acknowledged)
-            return [] if slow_but_sure else [refusal]
+            return {} if slow_but_sure else {message.pk: refusal}
         refused[message.pk] = refusal
         stopped.add(message.key)
         if refusal.failure.concerns_topic:
             condemned[message.topic] = refusal
-    return []
+    return {}
 
 
 def _serve(producer: Producer, seconds: float) -> None:

@@ -59,7 +59,7 @@ def consume(topic, count, *, bootstrap=None, linger=0.3, timeout=30):
 
 
 def _read(consumer, count, linger, deadline):
-    seen, until = 0, deadline
+    seen, until = 0, deadline if count else min(deadline, time.monotonic() + linger)
     while time.monotonic() < until:
         record = consumer.poll(min(0.1, linger))
         if record is None or record.error():
