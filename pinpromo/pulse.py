@@ -37,8 +37,9 @@ class Pulse:
         while self.alive:
             asleep = time.monotonic()
             time.sleep(1)
-            # What this thread slept too long, the whole process did not run: it is suspended time, not the loop's.
-            self._due += max(0.0, time.monotonic() - asleep - 2)
+            overslept = time.monotonic() - asleep - 1
+            if overslept > 1:  # the whole process did not run: not the loop's fault
+                self._due += overslept
         log.critical("loop_hung", pid=os.getpid())
         faulthandler.dump_traceback()
         os._exit(HUNG_EXIT_CODE)
