@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check lint test coverage test-kafka demo up down requirements
+.PHONY: help venv check lint test coverage test-kafka test-monitoring demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -47,6 +47,11 @@ coverage: $(READY) ## the tests, with branch coverage
 
 test-kafka: $(READY) ## repeat the broker's tests with a real Apache Kafka (needs Java 17 and Maven)
 	@$(BIN)/pytest --real-kafka -m "kafka or broker"
+
+test-monitoring: $(READY) ## the alerts, with promtool, and live with Prometheus and Alertmanager (about a minute)
+	@for tool in prometheus promtool amtool; do command -v $$tool >/dev/null || { \
+	  echo "$$tool is missing; install it (Debian: apt-get install prometheus prometheus-alertmanager)" >&2; exit 1; }; done
+	@$(BIN)/pytest -m prometheus
 
 demo: $(READY) ## show the whole system at work on throw-away servers, and check it
 	@$(BIN)/python -m devstack demo
