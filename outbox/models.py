@@ -101,7 +101,11 @@ class Outbox(models.Model):
 
     class Meta:
         db_table = '"promotion"."outbox"'
-        verbose_name = "outbox message"
+        verbose_name = "message"
+        permissions = [
+            ("requeue_outbox", "Can requeue a message"),
+            ("skip_outbox", "Can skip a message for good"),
+        ]
         indexes = [
             models.Index(fields=["lane", "id"], name="outbox_pending", condition=PENDING),
             # For the gauges: counting a million pending messages must not read their payloads.

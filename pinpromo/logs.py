@@ -42,7 +42,10 @@ def configure(*, debug: bool = False) -> None:
                 "stderr": {"class": "logging.StreamHandler", "formatter": "structured", "filters": ["sparing"]}
             },
             "root": {"handlers": ["stderr"], "level": level},
-            "loggers": {"django.db.backends": {"level": "INFO"}},  # below it shows the values of each statement
+            "loggers": {
+                "django.db.backends": {"level": "INFO"},  # below it shows the values of each statement
+                "axes": {"level": "WARNING"},
+            },
         }
     )
     logging.captureWarnings(capture=True)

@@ -22,12 +22,13 @@ ALLOWED_HOSTS = env.names("ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
-    "django.contrib.admin",
+    "promotion.apps.OperatorsAdminConfig",  # django.contrib.admin, which begins with the operations page
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "django.contrib.humanize",
     "axes",
     "csp",
     "django_prometheus",
@@ -54,6 +55,7 @@ MIDDLEWARE = [
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "pinpromo" / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -109,6 +111,8 @@ OUTBOX_TOPICS = ["pin.promotion.purchase-changed.v1"]  # their metrics exist fro
 TRACES_ENDPOINT = env.text(
     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", default=env.text("OTEL_EXPORTER_OTLP_ENDPOINT", default="")
 )
+# The admin page of what an event tells of, by event type: the outbox itself knows no other app.
+OUTBOX_SUBJECT_PAGES = {"PromotionPurchaseChanged": "admin:promotion_promotionpurchase_change"}
 
 OPS_PORT = env.whole("OPS_PORT", default=0, low=0, high=65_535)
 
@@ -123,6 +127,7 @@ token_settings.check(algorithms=JWT_ALGORITHMS, key=JWT_KEY, jwks_url=JWT_JWKS_U
 # --- Web ------------------------------------------------------------------------------------------
 STATIC_URL = "static/"
 STATIC_ROOT = BASE_DIR / "staticfiles"
+STATICFILES_DIRS = [BASE_DIR / "pinpromo" / "static"]
 # Whether a request came over TLS is for gunicorn to say: it believes X-Forwarded-Proto from the proxies in
 # FORWARDED_ALLOW_IPS alone, whereas SECURE_PROXY_SSL_HEADER would believe anybody.
 SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=not DEBUG)
@@ -133,6 +138,7 @@ SESSION_COOKIE_SECURE = SECURE_SSL_REDIRECT
 SESSION_COOKIE_AGE = 12 * 3600  # a shift
 CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT
 METRICS_TOKEN = env.text("METRICS_TOKEN", default="")
+TRACE_URL = env.text("TRACE_URL", default="")  # a trace's page, such as https://traces.example.com/{trace_id}
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": ["'none'"],
@@ -156,6 +162,7 @@ AXES_COOLOFF_TIME = timedelta(minutes=15)
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
+AXES_ENABLE_ADMIN = False  # `manage.py axes_reset` lifts a lock
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -166,6 +173,7 @@ AUTH_PASSWORD_VALIDATORS = [
 LANGUAGE_CODE = "en-us"
 TIME_ZONE = "UTC"
 USE_I18N = False
+FORMAT_MODULE_PATH = "pinpromo.formats"
 USE_TZ = True
 
 LOGGING_CONFIG = None

@@ -125,6 +125,19 @@ def run_cycle(
     return result
 
 
+def retry_now(purchase_ids: Sequence[uuid.UUID], *, as_of: datetime, budget: float) -> CycleResult:
+    """Try to expire these purchases, of which those that are not due are left alone, in about `budget` seconds.
+
+    Raises Django's database errors when the infrastructure fails.
+    """
+    until = time.monotonic() + budget
+    run_id = uuid.uuid4()
+    with structlog.contextvars.bound_contextvars(run_id=str(run_id), correlation_id=str(run_id)):
+        result = CycleResult(run_id=run_id, as_of=_not_ahead_of_database(as_of))
+        _retry(purchase_ids, result, batch_size=max(1, len(purchase_ids)), until=until, stopping=lambda: False)
+    return result
+
+
 @contextmanager
 def _contained(result: CycleResult, *, always: bool = False) -> Iterator[None]:
     """Count a failure of the infrastructure instead of raising it, if batches were committed before, or `always`."""

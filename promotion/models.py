@@ -89,6 +89,11 @@ class PromotionPurchase(models.Model):
 
     class Meta:
         db_table = '"promotion"."promotion_purchases"'
+        verbose_name = "purchase"
+        permissions = [
+            ("cancel_promotionpurchase", "Can cancel purchase"),
+            ("retry_promotionpurchase", "Can retry the expiry of a stuck purchase"),
+        ]
         indexes = [
             models.Index(fields=["ends_at", "id"], name="purchases_due", condition=Q(status="Active")),
         ]
@@ -149,6 +154,7 @@ class PromotionPurchaseTarget(models.Model):
 
     class Meta:
         db_table = '"promotion"."promotion_purchase_targets"'
+        verbose_name = "target"
 
     def __str__(self) -> str:
         return f"{self.target_type} {self.target_id}"
