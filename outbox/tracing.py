@@ -48,8 +48,9 @@ def sent(messages: Sequence[Outbox], outcome: Outcome, *, began: int) -> None:
 def _tell(span: Span, topic: str, messages: Sequence[Outbox], outcome: Outcome) -> None:
     span.set_attributes({**_operation("send", topic), COUNT: len(messages)})
     for message in messages:
-        origin = span_context(str(message.headers.get("traceparent", "")))
-        correlation_id = str(message.headers.get("ce_correlationid", ""))
+        headers = message.headers if isinstance(message.headers, dict) else {}  # whatever plain SQL has written
+        origin = span_context(str(headers.get("traceparent", "")))
+        correlation_id = str(headers.get("ce_correlationid", ""))
         if origin.is_valid:
             span.add_link(origin, {MESSAGE: str(message.event_id), KEY: message.key, CONVERSATION: correlation_id})
     failures = {outcome.refused[message.pk].failure.value for message in messages if message.pk in outcome.refused}

@@ -14,7 +14,7 @@ from outbox.models import CHANNEL
 
 log = structlog.get_logger("outbox.wakeup")
 
-RETRY_SECONDS = 5.0
+RETRY_SECONDS = 1.0  # between two attempts to connect
 
 
 class Listener:

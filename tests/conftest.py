@@ -3,6 +3,8 @@
 import pytest
 from django.db import connection
 
+pytest_plugins = ["tests.brokers"]
+
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'promotion' AND tablename <> 'outbox_lanes'"
 
 

@@ -1,7 +1,11 @@
 """A broker that fails as it is told, and publishers for it."""
 
+import os
+import uuid
+
 import pytest
 
+from devstack.broker import create_topic
 from devstack.mock import INIT_PRODUCER_ID, METADATA, PRODUCE, MockCluster
 from outbox import publisher as publisher_module
 from outbox.publisher import Publisher
@@ -12,6 +16,14 @@ class NoStop:
 
     requested = False
     hurried = False
+
+
+@pytest.fixture
+def topic():
+    """A topic of its own, with three partitions, in the broker of the environment."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    create_topic(os.environ["KAFKA_BOOTSTRAP_SERVERS"], name, 3)
+    return name
 
 
 @pytest.fixture(scope="session")
