@@ -3,22 +3,13 @@
 import pytest
 
 from promotion.expiration import run_cycle
+from tests.bulk import insert_due
 from tests.concurrency.workers import Threads
 from tests.factories import NOW, PurchaseFactory
 from tests.gates import PURCHASES_WRITTEN, Gate, session
 from tests.readings import events, messages, rows, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-MANY = """
-WITH purchase AS (
-    INSERT INTO promotion.promotion_purchases (tenant_id, package_kind, status, starts_at, ends_at)
-    SELECT gen_random_uuid(), 'Boost', 'Active', '2025-01-01Z', '2026-01-01Z'::timestamptz + number * interval '1 s'
-    FROM generate_series(1, %s) AS number RETURNING id
-)
-INSERT INTO promotion.promotion_purchase_targets (purchase_id, target_type, target_id)
-SELECT id, 'NewsPost', gen_random_uuid() FROM purchase
-"""
 
 
 def cycle(**changes):
@@ -35,8 +26,7 @@ def drain():
 
 
 def test_four_workers_1200_purchases_one_event_each():
-    with session() as other:
-        other.execute(MANY, [1200])
+    insert_due(1200)
     with Threads(4) as threads:
         totals = [future.result() for future in [threads.submit(drain) for _ in range(4)]]
     assert sum(totals) == 1200

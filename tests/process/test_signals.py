@@ -1,0 +1,158 @@
+"""Real processes and real signals: all or nothing, exit 0, no lock left (R-24, R-65)."""
+
+import json
+import signal
+import time
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+
+from promotion.models import ExpirationFailure
+from tests.factories import NOW, PurchaseFactory
+from tests.gates import EVENTS_WRITTEN, PURCHASES_WRITTEN, Gate
+from tests.programs import Program, manage
+from tests.readings import events, rows, statuses
+
+pytestmark = pytest.mark.django_db(transaction=True)
+LONG_AGO = NOW - timedelta(days=9)
+FAILURES_WRITTEN = ("INSERT", "expiration_failures")
+RESULT = r'^{"run_id"'
+LOOP = ("expire_promotions", "--loop", "--json", "--interval", "300")
+
+
+def assert_nobody_holds_a_lock():
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '10s'; LOCK TABLE promotion.promotion_purchases; RESET lock_timeout")
+
+
+def assert_all_or_nothing(purchases):
+    found = set(statuses(purchases))
+    assert found in ({"Active"}, {"Expired"})
+    assert len(events()) == (len(purchases) if found == {"Expired"} else 0)
+    return found.pop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_sleeping_loop_ends_at_once(number):
+    with Program(*LOOP) as program:
+        program.wait_for("cycle_completed")
+        began = time.monotonic()
+        assert program.stop(number) == 0
+        assert time.monotonic() - began < 10  # not 300
+        assert program.count("Traceback") == 0
+
+
+@pytest.mark.parametrize("arguments", [LOOP, ("expire_promotions", "--json")], ids=["loop", "one-off"])
+@pytest.mark.parametrize("statement", [PURCHASES_WRITTEN, EVENTS_WRITTEN], ids=["purchases", "events"])
+def test_the_first_signal_lets_the_batch_in_hand_end_whole(arguments, statement):
+    purchases = PurchaseFactory.create_batch(5)
+    with Gate(*statement) as gate, Program(*arguments) as program:
+        gate.wait_for()
+        program.signal(signal.SIGTERM)
+        program.wait_for("stop_requested")
+        gate.open()
+        assert program.wait() == 0
+        assert program.count('"expired": 5') >= 1
+    assert assert_all_or_nothing(purchases) == "Expired"
+
+
+@pytest.mark.parametrize("arguments", [LOOP, ("expire_promotions", "--json")], ids=["loop", "one-off"])
+def test_the_second_signal_ends_a_long_statement_at_once_and_rolls_back(arguments):
+    purchases = PurchaseFactory.create_batch(5)
+    with Gate(*PURCHASES_WRITTEN) as gate:
+        with Program(*arguments) as program:
+            gate.wait_for()
+            program.signal(signal.SIGTERM)
+            program.wait_for("stop_requested")
+            began = time.monotonic()
+            assert program.stop(signal.SIGTERM) == 0
+            assert time.monotonic() - began < 8  # the grace is 10, the statement's own limit 30
+        assert_nobody_holds_a_lock()
+        assert assert_all_or_nothing(purchases) == "Active"
+
+
+def test_a_stop_between_two_batches_begins_no_further_one():
+    """Poison makes a cycle of several batches: a stop waits for the one in hand, not for all."""
+    PurchaseFactory.create_batch(5, targets=0, ends_at=LONG_AGO)
+    healthy = PurchaseFactory.create_batch(5)
+    with Gate(*FAILURES_WRITTEN) as gate, Program("expire_promotions", "--batch-size", "5") as program:
+        gate.wait_for()
+        program.signal(signal.SIGTERM)
+        program.wait_for("stop_requested")
+        gate.open()
+        assert program.wait() == 0
+    assert ExpirationFailure.objects.count() == 5
+    assert assert_all_or_nothing(healthy) == "Active"
+
+
+def test_kill_9_in_mid_batch_frees_the_rows_at_once():
+    purchases = PurchaseFactory.create_batch(5)
+    with Gate(*EVENTS_WRITTEN) as gate:
+        with Program(*LOOP) as program:
+            gate.wait_for()
+            assert program.stop(signal.SIGKILL) == -signal.SIGKILL
+        gate.open()
+        assert manage("expire_promotions", "--json").returncode == 0
+    assert assert_all_or_nothing(purchases) == "Expired"
+    assert {values["version"] for values in rows().values()} == {2}
+
+
+def test_sigterm_at_twenty_offsets_across_a_process_s_life():
+    """From before Python has loaded anything to after the commit: exit 0, and all or nothing, each time."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION public.test_hostile() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END $$;"
+            "CREATE TRIGGER test_hostile BEFORE UPDATE ON promotion.promotion_purchases"
+            " FOR EACH ROW EXECUTE FUNCTION public.test_hostile()"
+        )
+
+    def run(offset):
+        with Program("expire_promotions", "--json") as program:
+            time.sleep(offset)
+            code = program.stop()
+            return code, [json.loads(line)["expired"] for line in program.lines if line.startswith('{"run_id"')]
+
+    for step in range(20):
+        purchases = PurchaseFactory.create_batch(10)
+        code, expired = run(0.05 + step * 0.06)
+        assert code == 0
+        assert sum(expired) == (10 if assert_all_or_nothing(purchases) == "Expired" else 0)
+        assert_nobody_holds_a_lock()
+        with connection.cursor() as cursor:
+            cursor.execute("TRUNCATE promotion.promotion_purchases, promotion.outbox CASCADE")
+
+
+def test_sigkill_at_random_moments_loses_nothing_and_doubles_nothing():
+    purchases = PurchaseFactory.create_batch(300)
+    for offset in (0.5, 0.7, 0.9, 1.1):
+        with Program("expire_promotions", "--drain", "--batch-size", "10") as program:
+            time.sleep(offset)
+            program.stop(signal.SIGKILL)
+        assert len(events()) == statuses(purchases).count("Expired")
+    assert manage("expire_promotions", "--drain").returncode == 0
+    assert assert_all_or_nothing(purchases) == "Expired"
+    assert {values["version"] for values in rows().values()} == {2}
+
+
+def test_sighup_does_no_harm():
+    with Program(*LOOP) as program:
+        program.wait_for("cycle_completed")
+        program.signal(signal.SIGHUP)
+        time.sleep(0.5)
+        assert program.process.poll() is None
+        assert program.stop() == 0
+
+
+def test_sigstop_for_several_intervals_then_one_tick_and_no_burst():
+    with Program("expire_promotions", "--loop", "--json", "--interval", "2") as program:
+        program.wait_for("cycle_completed")
+        program.signal(signal.SIGSTOP)
+        time.sleep(6.5)
+        before = program.count(RESULT)
+        program.signal(signal.SIGCONT)
+        program.wait_for("cycle_started", timeout=1.9)
+        time.sleep(1)
+        assert program.count(RESULT) <= before + 2  # the one, and perhaps the next on the grid; not three more
+        assert program.stop() == 0
