@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check lint test coverage test-kafka test-monitoring demo up down requirements
+.PHONY: help venv check lint test coverage test-devstack test-kafka test-monitoring demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -40,10 +40,13 @@ lint: $(READY) ## everything of `check` but the tests
 QUICK := not kafka and not system and not browser and not prometheus
 
 test: $(READY) ## run the tests; PostgreSQL and a small broker start by themselves
-	@$(BIN)/pytest -m "$(QUICK)"
+	@$(BIN)/pytest -m "$(QUICK)" --ignore=tests/devstack
 
 coverage: $(READY) ## the tests, with branch coverage
-	@$(BIN)/pytest -m "$(QUICK)" --cov --cov-report=term
+	@$(BIN)/pytest -m "$(QUICK)" --ignore=tests/devstack --cov --cov-report=term
+
+test-devstack: $(READY) ## the tests of the embedded servers themselves
+	@$(BIN)/pytest -m "not kafka" tests/devstack
 
 test-kafka: $(READY) ## repeat the broker's tests with a real Apache Kafka (needs Java 17 and Maven)
 	@$(BIN)/pytest --real-kafka -m "kafka or broker"

@@ -51,10 +51,6 @@ def test_states_stand_beside_the_process_own_metrics(client):
     assert "process_cpu_seconds_total" in metrics
 
 
-def test_counters_of_the_workers_are_not_exported(client):
-    assert "promotion_expire_run_total" not in scrape(client)
-
-
 def test_database_that_refuses_connections_leaves_no_samples(client):
     with database_at("127.0.0.1", 1):
         assert_states_absent(scrape(client))

@@ -57,3 +57,11 @@ def test_only_a_known_proxy_is_believed_that_tls_was_used():
         assert send("POST", CANCEL, **OVER_TLS) == 401
         assert send("GET", "/readyz", Host="10.0.0.7:8000") == 200
         assert send("GET", "/metrics", Host="10.0.0.7:8000") == 200
+
+
+def test_counters_of_the_workers_are_not_imported():
+    # They would be exported as zeros: a dead worker's counter would look alive.
+    code = "import sys, pinpromo.wsgi, pinpromo.urls; print({'promotion.metrics', 'outbox.metrics'} & set(sys.modules))"
+    command = [sys.executable, "-c", code]
+    result = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
+    assert result.stdout.strip() == "set()"
