@@ -9,7 +9,7 @@ ENV PATH=/venv/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin pinpromo
 COPY --from=build /venv /venv
 WORKDIR /app
-COPY manage.py ./
+COPY manage.py gunicorn.conf.py ./
 COPY pinpromo pinpromo
 COPY outbox outbox
 COPY promotion promotion

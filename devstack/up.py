@@ -103,7 +103,7 @@ def serve() -> int:
 
 def _web(port: int, environ: Mapping[str, str]) -> Program:
     gunicorn = Path(sys.executable).parent / "gunicorn"
-    options = (f"--bind={HOST}:{port}", "--threads=4", f"--chdir={ROOT}")
+    options = (f"--bind={HOST}:{port}", "--threads=4", f"--chdir={ROOT}", f"--config={ROOT / 'gunicorn.conf.py'}")
     return Program("web", gunicorn, "pinpromo.wsgi", *options, environ=environ)
 
 

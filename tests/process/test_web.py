@@ -1,6 +1,7 @@
 """The web process as it is deployed: gunicorn."""
 
 import contextlib
+import json
 import subprocess
 import sys
 import time
@@ -16,13 +17,12 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @contextlib.contextmanager
-def gunicorn(**changes):
-    """Run the web process; yield a function that sends a request and returns the status."""
+def gunicorn(log=None, **changes):
+    """Run the web process, its log going to the file `log`; yield a function that sends a request, for its status."""
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "pinpromo.wsgi", f"--bind=127.0.0.1:{port}", "--threads=2"]
-    process = subprocess.Popen(
-        command, cwd=ROOT, env=environment(PYTHONWARNINGS=None, ALLOWED_HOSTS="pinpromo.example.com", **changes)
-    )
+    variables = environment(PYTHONWARNINGS=None, ALLOWED_HOSTS="pinpromo.example.com", **changes)
+    process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=log, stderr=log)
 
     def send(method, path, **headers):
         connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
@@ -65,3 +65,14 @@ def test_counters_of_the_workers_are_not_imported():
     command = [sys.executable, "-c", code]
     result = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
+
+
+def test_all_that_is_logged_has_one_form_and_nothing_is_left_in_the_home_folder(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    with (tmp_path / "log").open("wb") as log, gunicorn(log, HOME=home) as send:
+        assert send("POST", CANCEL) == 301
+    events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
+    assert any(event.startswith("Starting gunicorn") for event in events)
+    assert any(event.startswith("Shutting down") for event in events)
+    assert list(home.iterdir()) == []
