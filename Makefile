@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help venv check lint test coverage test-devstack test-kafka test-monitoring demo up down requirements
+.PHONY: chaos help venv check lint test coverage test-devstack test-kafka test-monitoring demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,10 @@ up: $(READY) ## keep such a stack running in the background, with the admin on a
 
 down: $(READY) ## end what `make up` started
 	@$(BIN)/python -m devstack down
+
+DURATION ?= 600
+chaos: $(READY) ## break the whole system at random for DURATION seconds, heal it, and judge (SEED=... repeats a run)
+	@$(BIN)/python -m chaos --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
 requirements: $(READY) ## compile requirements/*.in into pinned *.txt
 	@cd requirements && for name in base tracing dev; do \

@@ -25,11 +25,15 @@ _ADMIN_SECONDS = 20.0
 
 
 class EmbeddedBroker(EmbeddedServer):
-    """A broker of one node; `restart` brings it back empty."""
+    """A broker of one node; `restart` brings it back empty. It tells clients to come to `advertised`, if given."""
 
     name = "Tansu broker"
     # SIGKILL at once: it has nothing to save, and does not heed SIGTERM while a client is connected.
     stop_signals = ()
+
+    def __init__(self, *, advertised: str = "") -> None:
+        super().__init__()
+        self._advertised = advertised
 
     @property
     def bootstrap(self) -> str:
@@ -42,7 +46,7 @@ class EmbeddedBroker(EmbeddedServer):
             _binary(),
             "broker",
             *("--listener-url", listener),
-            *("--advertised-listener-url", listener),
+            *("--advertised-listener-url", f"tcp://{self._advertised or self.address}"),
             *("--storage-engine", "memory://tansu/"),
         ]
 

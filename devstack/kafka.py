@@ -31,7 +31,7 @@ class EmbeddedKafka(EmbeddedServer):
 
     `protocol` is CLIENT's: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL. `properties` go into server.properties
     as they are and win over ours. `users` (name to password) can log in with SCRAM-SHA-256 and -512. Topics
-    appear by themselves, as Kafka's default is.
+    appear by themselves, as Kafka's default is. CLIENT tells clients to come to `advertised`, if given (a proxy).
     """
 
     name = "Apache Kafka"
@@ -46,12 +46,14 @@ class EmbeddedKafka(EmbeddedServer):
         protocol: str = "PLAINTEXT",
         properties: Mapping[str, str] = MappingProxyType({}),
         users: Mapping[str, str] = MappingProxyType({}),
+        advertised: str = "",
         java_options: Sequence[str] = _JAVA_OPTIONS,
     ) -> None:
         super().__init__()
         self._protocol = protocol
         self._properties = properties
         self._users = users
+        self._advertised = advertised
         self._java_options = java_options
         self._log_start = 0
 
@@ -96,13 +98,13 @@ class EmbeddedKafka(EmbeddedServer):
 
     def _write_properties(self) -> None:
         client, internal, controller = self._ports
-        listeners = f"CLIENT://{HOST}:{client},INTERNAL://{HOST}:{internal}"
+        others = f"INTERNAL://{HOST}:{internal}"
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.voters": f"1@{HOST}:{controller}",
-            "listeners": f"{listeners},CONTROLLER://{HOST}:{controller}",
-            "advertised.listeners": listeners,
+            "listeners": f"CLIENT://{HOST}:{client},{others},CONTROLLER://{HOST}:{controller}",
+            "advertised.listeners": f"CLIENT://{self._advertised or f'{HOST}:{client}'},{others}",
             "listener.security.protocol.map": f"CLIENT:{self._protocol},INTERNAL:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "inter.broker.listener.name": "INTERNAL",
             "controller.listener.names": "CONTROLLER",

@@ -1,0 +1,124 @@
+"""The campaign: run the system, break it by the schedule, heal it, wait until it is done, and judge."""
+
+import time
+from collections.abc import Callable, Collection
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from chaos import ending, timeline
+from chaos.adversary import Adversary, Stage
+from chaos.crew import Crew
+from chaos.database_faults import DatabaseFaults
+from chaos.ledger import Ledger
+from chaos.plan import KINDS, NEED_LASTING_BROKER, schedule
+from chaos.system import INTERVAL, Choice, System
+from chaos.verdict import Verdict
+from devstack.kafka import EmbeddedKafka
+
+ALLOWANCE = 2 * INTERVAL + 3.0  # seconds; the 3 are for a machine of two cores that is busy with all of this
+DRAIN_SECONDS = 120.0  # for everything to come to rest once all is healed
+WARM_UP_SECONDS = 5.0  # before the first fault
+BROKEN, FAILED = 1, 3  # exit codes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """What the command line asks for."""
+
+    duration: float
+    seed: int
+    kinds: Collection[str] = tuple(KINDS)
+    picture: Path | None = None
+    logs: Path | None = None
+    choice: Choice = field(default_factory=Choice)
+
+
+def run(orders: Orders) -> int:
+    """Run it; the exit code: 0 if every promise was kept, 1 if not, 3 if the campaign itself failed."""
+    began = time.monotonic()
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:6.1f} s  {text}", flush=True)
+
+    ledger, verdict = Ledger(), Verdict()
+    say(f"seed {orders.seed}, {orders.duration:g} s of faults; starting everything ...")
+    with ExitStack() as running:
+        system = running.enter_context(System(orders.choice))
+        say(_broker_line(system))
+        crew = Crew(system, ledger, orders.seed)
+        crew.start()
+        time.sleep(WARM_UP_SECONDS)
+        adversary = _break(system, crew, ledger, orders, say)
+        crew.rest()
+        say("all is healed; waiting until everything has ended and arrived")
+        say("at rest" if ending.await_rest(system, seconds=DRAIN_SECONDS) else f"NOT at rest after {DRAIN_SECONDS:g} s")
+        crew.stop()
+        ending.stop_programs(system)
+        ending.judge(system, ledger, verdict, allowance=ALLOWANCE)
+        if orders.logs:
+            system.save_logs(orders.logs)
+        if orders.picture:
+            timeline.draw(orders.picture, crew.sampler.samples, ledger.timeline)
+            say(f"timeline: {orders.picture}")
+    troubles = [*crew.troubles(), *adversary.errors]
+    _report(ledger, verdict, troubles)
+    if troubles:
+        return FAILED
+    outcome = "Every promise was kept." if verdict.good else "PROMISES WERE BROKEN."
+    print(f"\n{outcome} Seed {orders.seed} runs this schedule again.")
+    return 0 if verdict.good else BROKEN
+
+
+def _break(system: System, crew: Crew, ledger: Ledger, orders: Orders, say: Callable[[str], None]) -> Adversary:
+    stage = Stage(
+        parts=system.parts,
+        postgres=system.postgres,
+        broker=system.broker,
+        to_postgres=system.to_postgres,
+        to_broker=system.to_broker,
+        database=DatabaseFaults(system.url, crew.writer, ledger),
+        disk=system.disk,
+    )
+    kinds = set(orders.kinds) - _impossible(system, say)
+    adversary = Adversary(stage, ledger, say)
+    began = time.monotonic()
+    adversary.run(schedule(seed=orders.seed, duration=orders.duration, kinds=kinds), began=began)
+    time.sleep(max(0.0, began + orders.duration - time.monotonic()))
+    adversary.finish()
+    return adversary
+
+
+def _impossible(system: System, say: Callable[[str], None]) -> set[str]:
+    """Return the kinds of faults that are left out here, and say why."""
+    kinds: set[str] = set()
+    if not system.lasting_broker:
+        kinds |= NEED_LASTING_BROKER
+        say(f"left out, since this broker would forget everything: {', '.join(sorted(kinds))}")
+    if system.disk.lacks:
+        kinds.add("fill-disk")
+        say(f"left out, since no small file system can be mounted here: fill-disk ({system.disk.lacks})")
+    return kinds
+
+
+def _broker_line(system: System) -> str:
+    version = f" {system.broker.version}" if isinstance(system.broker, EmbeddedKafka) else ""
+    broker = f"{system.broker.name}{version} on {system.broker.address}"
+    if not system.lasting_broker:
+        broker = f"NOT a real Kafka but {broker}" + (f" ({system.lacks})" if system.lacks else "")
+    return f"PostgreSQL on {system.postgres.address}, {broker}"
+
+
+def _report(ledger: Ledger, verdict: Verdict, troubles: list[str]) -> None:
+    print("\nFaults injected and survived:")
+    for kind in sorted(ledger.injected.keys() | ledger.impossible.keys()):
+        impossible = f" ({ledger.impossible[kind]} not possible at their time)" if ledger.impossible[kind] else ""
+        print(f"  {ledger.injected[kind]:>4} {kind}{impossible}")
+    print(f"  {ledger.injected.total():>4} in all\nFigures:")
+    for figure in verdict.figures:
+        print(f"  {figure}")
+    print("Promises:")
+    for line in verdict.lines():
+        print(line)
+    for trouble in troubles:
+        print(f"\nThe campaign itself failed:\n{trouble}")

@@ -1,0 +1,86 @@
+"""The end of a campaign: wait until everything has come to rest, stop it, and judge."""
+
+import threading
+import time
+from collections.abc import Sequence
+
+import psycopg
+
+from chaos import lateness, log_checks, state_checks, topic, topic_checks
+from chaos.ledger import BOTH, DELIVERY, Ledger
+from chaos.parts import Part
+from chaos.plan import RELAYS, WORKERS
+from chaos.state_checks import State
+from chaos.system import KINDS, System
+from chaos.verdict import Verdict
+from chaos.writer import TOPIC
+
+_UNFINISHED = """
+SELECT (SELECT count(*) FROM promotion.promotion_purchases
+        WHERE status = 'Active' AND ends_at < now() + interval '1 hour')
+     + (SELECT count(*) FROM promotion.outbox WHERE published_at IS NULL)
+"""
+
+
+def await_rest(system: System, *, seconds: float) -> bool:
+    """Wait until nothing ends within the hour, nothing is pending, and the consumers know it all; whether it came."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        time.sleep(1.0)
+        try:
+            with psycopg.connect(system.url, connect_timeout=5) as connection:
+                if _at_rest(system, connection):
+                    return True
+        except psycopg.Error:
+            continue
+    return False
+
+
+def _at_rest(system: System, connection: psycopg.Connection) -> bool:
+    unfinished = connection.execute(_UNFINISHED).fetchone()
+    return unfinished == (0,) and all(
+        topic_checks.true_boosts(connection, kind) == topic_checks.believed_boosts(system.store(name))
+        for name, kind in KINDS.items()
+    )
+
+
+def stop_programs(system: System) -> None:
+    """Stop the product by SIGTERM, all at once, as an orchestrator does."""
+    stopping = [threading.Thread(target=part.terminate, kwargs={"again": False}) for part in system.programs]
+    for thread in stopping:
+        thread.start()
+    for thread in stopping:
+        thread.join()
+
+
+def judge(system: System, ledger: Ledger, verdict: Verdict, *, allowance: float) -> None:
+    """Let every check speak."""
+    _note_absences(system, ledger)
+    records = topic.read(system.bootstrap, TOPIC)
+    with psycopg.connect(system.url) as connection:
+        state = State(connection)
+        state_checks.check(state, ledger, verdict)
+        topic_checks.check(state, records, verdict)
+        for name, kind in KINDS.items():
+            topic_checks.check_boosts(connection, kind, system.store(name), verdict)
+    lateness.check(state, records, ledger, allowance=allowance, verdict=verdict)
+    log_checks.check(system.programs, verdict)
+
+
+def _note_absences(system: System, ledger: Ledger) -> None:
+    for names, scope in ((WORKERS, BOTH), (RELAYS, DELIVERY)):
+        for start, end in common_absences([system.parts[name] for name in names]):
+            ledger.disturb(start, end, scope, f"all of {', '.join(names)} were out of service")
+
+
+def common_absences(parts: Sequence[Part]) -> list[tuple[float, float]]:
+    """Return the times in which every one of `parts` was out of service."""
+    common = parts[0].out_of_service
+    for part in parts[1:]:
+        pairs = [
+            (max(start, other_start), min(end, other_end))
+            for start, end in common
+            for other_start, other_end in part.out_of_service
+        ]
+        common = [(start, end) for start, end in pairs if start < end]
+    return common
