@@ -1,10 +1,9 @@
 """The connection of a long-lived process: interruption from outside, and outages that are survived."""
 
 import contextlib
-import itertools
 import socket
-import threading
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import psycopg
 from django.db import Error, close_old_connections, connection, connections
@@ -36,29 +35,14 @@ def interrupter() -> Callable[[int], None]:
 
 
 @contextlib.contextmanager
-def deadline(seconds: float) -> Iterator[None]:
-    """Interrupt this thread's database calls once the block has taken `seconds`; they raise OperationalError then.
+def plain_cursor() -> Iterator[psycopg.Cursor[Any]]:
+    """Yield a cursor of psycopg's own on Django's connection: for COPY and for results in binary form.
 
-    The server's own timeouts bound single statements, and nothing when the network swallows the answer.
+    Django's cursor takes neither server-side parameters nor binary results. Errors are Django's all the same.
     """
-    interrupt = interrupter()
-    over = threading.Event()
-
-    def watch() -> None:
-        wait = seconds
-        for attempt in itertools.count():
-            if over.wait(wait):
-                return
-            interrupt(attempt)
-            wait = 1.0
-
-    watcher = threading.Thread(target=watch, name="deadline", daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        over.set()
-        watcher.join()  # a late interruption must not hit what comes next
+    connection.ensure_connection()
+    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+        yield cursor
 
 
 class Outage:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
-from pinpromo.database import deadline
+from pinpromo.deadline import deadline
 
 SLACK = 1.0  # seconds in which the server's own timeouts are awaited before the client interrupts
 

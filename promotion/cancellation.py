@@ -19,7 +19,7 @@ from outbox.tracing import creating
 from pinpromo.isolation import Refused
 from pinpromo.transactions import bounded
 from promotion import events
-from promotion.expiration import targets_of
+from promotion.claiming import targets_of
 from promotion.models import ExpirationFailure, PromotionPurchase
 
 log = structlog.get_logger("promotion.cancellation")
@@ -92,9 +92,8 @@ def _tell(purchase: PromotionPurchase, *, at: datetime, correlation_id: uuid.UUI
         tell = partial(
             events.purchase_changed, purchase, occurred_at=at, correlation_id=correlation_id, traceparent=traceparent
         )
-        message = tell(targets)
         try:
-            message.check()
+            message = tell(targets)
         except recording.UnfitMessage:  # more targets than fit: the purchase's id is what consumers need most
             message = tell([])
     return Cancellation(purchase=purchase, targets=targets, message=message)

@@ -13,6 +13,7 @@ EVENT_TYPE = "PromotionPurchaseChanged"
 TOPIC = "pin.promotion.purchase-changed.v1"
 SOURCE = "/pin/promotion"
 
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _PACKAGE_KINDS = frozenset(PromotionPurchase.PackageKind.values)
 _TARGET_TYPES = frozenset(PromotionPurchaseTarget.TargetType.values)
 
@@ -72,7 +73,7 @@ def purchase_changed(
         aggregate_id=purchase.pk,
         topic=TOPIC,
         key=key,
-        payload=json.dumps(value, ensure_ascii=False, separators=(",", ":")),
+        payload=_encode(value),
         headers=headers,
     )
 

@@ -9,28 +9,23 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
-from django.db import Error, OperationalError, connection
-from django.db.models import F
+from django.db import Error, OperationalError
 
 from outbox import recording
 from pinpromo import failures
+from pinpromo.deadline import deadline
 from pinpromo.isolation import Refused, write_all_but_refused
 from pinpromo.transactions import bounded
 from promotion import events
-from promotion.models import (
-    ExpirationFailure,
-    PromotionPurchase,
-    PromotionPurchaseTarget,
-    PurchaseQuerySet,
-)
+from promotion.claiming import Candidates, Outlook, Place, look_ahead, targets_of, write_expired
+from promotion.models import ExpirationFailure, PromotionPurchase
 from promotion.tracing import cycle_span, item_refused, item_span
 
 log = structlog.get_logger("promotion.expiration")
@@ -112,14 +107,14 @@ def run_cycle(
     started = time.monotonic()
     run_id = uuid.uuid4()
     with structlog.contextvars.bound_contextvars(run_id=str(run_id), correlation_id=str(run_id)), cycle_span(run_id):
-        with bounded(seconds=budget):
-            result = CycleResult(run_id=run_id, as_of=_not_ahead_of_database(as_of))
-            stuck = ExpirationFailure.objects.longest_ago(RETRIES) if retry_stuck else []
+        with deadline(budget):
+            outlook = look_ahead(as_of, retries=RETRIES if retry_stuck else 0)
+        result = CycleResult(run_id=run_id, as_of=_not_ahead(as_of, outlook.database_now))
         log.info("cycle_started", as_of=events.rfc3339(result.as_of))
         with _contained(result, always=True):  # whatever the stuck do, the healthy get their turn
-            _retry(stuck, result, batch_size=batch_size, until=started + RETRY_SHARE * budget, stopping=stopping)
+            _retry(outlook, result, batch_size=batch_size, until=started + RETRY_SHARE * budget, stopping=stopping)
         with _contained(result):
-            _expire_due(result, batch_size=batch_size, until=started + budget, stopping=stopping)
+            _expire_due(outlook, result, batch_size=batch_size, until=started + budget, stopping=stopping)
         result.duration_ms = round((time.monotonic() - started) * 1000, 3)
         log.info("cycle_completed", **result.as_dict())
     return result
@@ -150,43 +145,44 @@ def _contained(result: CycleResult, *, always: bool = False) -> Iterator[None]:
         log.error("batch_failed", reason=failures.describe(error))
 
 
-def _expire_due(result: CycleResult, *, batch_size: int, until: float, stopping: Callable[[], bool]) -> None:
+def _expire_due(
+    outlook: Outlook, result: CycleResult, *, batch_size: int, until: float, stopping: Callable[[], bool]
+) -> None:
     """Expire the oldest; as long as poison leaves places free in the batch, fill them with the next due."""
-    candidates = PromotionPurchase.objects.due(result.as_of).not_stuck()
+    if outlook.oldest_due is None:
+        log.info("batch_selected", count=0)
+        return
+    candidates = Candidates(at=result.as_of, after=Place.before(outlook.oldest_due))
     while (places := batch_size - result.expired) > 0 and not stopping():
         batch = expire_batch(candidates, places, result, until=until)
         result.skipped_locked += batch.skipped_locked
         if not batch.failed:
             return
-        candidates = candidates.after(batch.purchases[-1])
+        candidates = replace(candidates, after=Place.of(batch.purchases[-1]))
 
 
 def _retry(
-    stuck: Sequence[uuid.UUID],
-    result: CycleResult,
-    *,
-    batch_size: int,
-    until: float,
-    stopping: Callable[[], bool],
+    outlook: Outlook, result: CycleResult, *, batch_size: int, until: float, stopping: Callable[[], bool]
 ) -> None:
     """Try those again that failed in earlier cycles; forget those that are no longer due."""
-    size = min(batch_size, RETRY_BATCH)
+    stuck, size = outlook.stuck, min(batch_size, RETRY_BATCH)
+    after = Place.before(outlook.oldest_due or result.as_of)
     for start in range(0, len(stuck), size):
         places = min(size, batch_size - result.expired)
         if places <= 0 or stopping() or time.monotonic() > until:
             return
         tried = stuck[start : start + places]
-        expire_batch(PromotionPurchase.objects.due(result.as_of).filter(pk__in=tried), places, result, until=until)
+        expire_batch(Candidates(at=result.as_of, after=after, among=tried), places, result, until=until)
         with bounded(seconds=SETTLE_SECONDS):
             ExpirationFailure.objects.forget_settled(tried)
 
 
-def expire_batch(candidates: PurchaseQuerySet, limit: int, result: CycleResult, *, until: float) -> Batch:
+def expire_batch(candidates: Candidates, limit: int, result: CycleResult, *, until: float) -> Batch:
     """Lock up to `limit` of `candidates`, expire what can be expired, and commit it with its events."""
     seconds = _remaining(until)
     probe_until = until - seconds / 2
     with bounded(seconds=seconds):
-        batch = Batch(candidates.lock_batch(limit))
+        batch = Batch(candidates.lock(limit))
         batch.skipped_locked = _count_skipped(candidates, batch.purchases, limit)
         log.info("batch_selected", count=len(batch.purchases))
         _expire_in_memory(batch, result)
@@ -195,11 +191,9 @@ def expire_batch(candidates: PurchaseQuerySet, limit: int, result: CycleResult, 
     return batch
 
 
-def _count_skipped(candidates: PurchaseQuerySet, taken: Sequence[PromotionPurchase], limit: int) -> int:
+def _count_skipped(candidates: Candidates, taken: Sequence[PromotionPurchase], limit: int) -> int:
     """Count the candidates that stand before the last one taken, or all if there were not enough, but the taken."""
-    if len(taken) == limit:
-        candidates = candidates.up_to(taken[-1])
-    return candidates.count() - len(taken)
+    return candidates.count(up_to=taken[-1] if len(taken) == limit else None) - len(taken)
 
 
 def _expire_in_memory(batch: Batch, result: CycleResult) -> None:
@@ -211,15 +205,6 @@ def _expire_in_memory(batch: Batch, result: CycleResult) -> None:
                 batch.expired.append(prepare(purchase, targets[purchase.pk], result, traceparent))
         except Exception as error:  # noqa: BLE001 - poison holds whatever its kind (R-10)
             batch.failed[purchase] = error
-
-
-def targets_of(purchases: Sequence[PromotionPurchase]) -> Mapping[uuid.UUID, Sequence[events.Target]]:
-    """Return the targets by purchase id, in the order in which they were added; none for an unknown id."""
-    targets: dict[uuid.UUID, list[events.Target]] = defaultdict(list)
-    rows = PromotionPurchaseTarget.objects.filter(purchase__in=[purchase.pk for purchase in purchases])
-    for purchase_id, kind, target_id in rows.order_by("id").values_list("purchase_id", "target_type", "target_id"):
-        targets[purchase_id].append(events.Target(kind, target_id))
-    return targets
 
 
 def prepare(
@@ -234,7 +219,6 @@ def prepare(
     message = events.purchase_changed(
         purchase, targets, occurred_at=result.as_of, correlation_id=result.run_id, traceparent=traceparent
     )
-    message.check()
     return Expiry(purchase, targets, message)
 
 
@@ -242,10 +226,7 @@ def _write(batch: Batch, as_of: datetime, *, probe_until: float) -> None:
     """Write the changes and their events; what the database refuses moves to the failed."""
 
     def write(expiries: Sequence[Expiry]) -> None:
-        changed = PromotionPurchase.objects.filter(
-            pk__in=[expiry.purchase.pk for expiry in expiries], status=PromotionPurchase.Status.ACTIVE
-        ).update(status=PromotionPurchase.Status.EXPIRED, updated_at=as_of, version=F("version") + 1)
-        if changed != len(expiries):
+        if write_expired([expiry.purchase.pk for expiry in expiries], at=as_of) != len(expiries):
             raise Refused("the purchase was not updated")
         recording.record([expiry.message for expiry in expiries])
 
@@ -285,11 +266,8 @@ def _remaining(until: float) -> float:
     return seconds
 
 
-def _not_ahead_of_database(as_of: datetime) -> datetime:
+def _not_ahead(as_of: datetime, database_now: datetime) -> datetime:
     """Return `as_of`, or the database's time if that is earlier: nothing expires early by a wrong clock."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT clock_timestamp()")
-        database_now: datetime = cursor.fetchone()[0]
     if as_of - database_now > CLOCK_TOLERANCE:
         log.warning("clock_ahead", seconds=(as_of - database_now).total_seconds())
     return min(as_of, database_now)

@@ -34,20 +34,6 @@ class PurchaseQuerySet(models.QuerySet["PromotionPurchase"]):
         """In the order in which they are expired."""
         return self.order_by("ends_at", "id")
 
-    def up_to(self, last: PromotionPurchase) -> Self:
-        """Those that are expired before `last`, and `last` itself."""
-        return self.filter(Q(ends_at__lt=last.ends_at) | Q(ends_at=last.ends_at, id__lte=last.id))
-
-    def after(self, last: PromotionPurchase) -> Self:
-        """Those that are expired after `last`."""
-        # The first condition follows from the second; it is what the index can start from.
-        later = Q(ends_at__gt=last.ends_at) | Q(ends_at=last.ends_at, id__gt=last.id)
-        return self.filter(Q(ends_at__gte=last.ends_at) & later)
-
-    def lock_batch(self, limit: int) -> list[PromotionPurchase]:
-        """Lock and return the `limit` oldest, passing over rows that somebody else holds locked."""
-        return list(self.oldest_first().select_for_update(skip_locked=True)[:limit])
-
 
 class PromotionPurchase(models.Model):
     """A company's paid promotion of one or more targets, until `ends_at`."""
@@ -161,10 +147,6 @@ class PromotionPurchaseTarget(models.Model):
 
 
 class ExpirationFailureQuerySet(models.QuerySet["ExpirationFailure"]):
-    def longest_ago(self, limit: int) -> list[uuid.UUID]:
-        """Return the `limit` purchases that are to be tried again first."""
-        return list(self.order_by("last_failed_at", "purchase_id").values_list("purchase_id", flat=True)[:limit])
-
     def remember(self, reasons: Mapping[uuid.UUID, str], *, at: datetime) -> None:
         """Note one more failure, at `at`, of each purchase in `reasons`."""
         with transaction.atomic():

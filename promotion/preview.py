@@ -7,7 +7,8 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from promotion.expiration import CycleResult, prepare, targets_of
+from promotion.claiming import targets_of
+from promotion.expiration import CycleResult, prepare
 from promotion.models import ExpirationFailure, PromotionPurchase
 
 CHUNK = 1_000

@@ -1,11 +1,13 @@
 """How PostgreSQL finds its way at 50,000 due purchases: by the partial index, without a sort."""
 
-import re
+import contextlib
+from datetime import UTC, datetime
 
+import psycopg
 import pytest
 from django.db import connection
 
-from promotion.models import PromotionPurchase
+from promotion.claiming import Candidates, Place, look_ahead
 from tests.factories import NOW
 
 pytestmark = pytest.mark.django_db
@@ -19,22 +21,43 @@ ANALYZE promotion.promotion_purchases;
 """
 
 
-def plan(queryset):
-    sql, parameters = queryset.query.sql_with_params()
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN (COSTS OFF) {sql}", parameters)
-        return "\n".join(line for (line,) in cursor.fetchall())
+STUCK = """
+INSERT INTO promotion.expiration_failures (purchase_id, first_failed_at, last_failed_at, attempts, reason)
+SELECT id, '2026-01-01Z', '2026-01-01Z', 1, '' FROM promotion.promotion_purchases
+WHERE status = 'Active' ORDER BY ends_at LIMIT %s;
+"""
+NEXT_200 = Candidates(at=NOW, after=Place.before(datetime(2026, 1, 1, tzinfo=UTC)))
 
 
-def test_the_claim_and_its_count_walk_the_partial_index():
+@contextlib.contextmanager
+def explained():
+    """Yield a list that gets the plan of each statement over the purchases, with the rows it really looked at."""
+    plans, execute = [], psycopg.Cursor.execute
+
+    def explain(self, statement, parameters=None, **options):
+        if "FROM promotion.promotion_purchases" in statement:
+            told = execute(self, f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {statement}", parameters)
+            plans.append("\n".join(line for (line,) in told.fetchall()))
+        return execute(self, statement, parameters, **options)
+
+    psycopg.Cursor.execute = explain
+    try:
+        yield plans
+    finally:
+        psycopg.Cursor.execute = execute
+
+
+@pytest.mark.parametrize("stuck", [0, 3_000])
+def test_a_batch_walks_the_partial_index_no_further_than_it_must(stuck):
     with connection.cursor() as cursor:
         cursor.execute(MANY)
-    candidates = PromotionPurchase.objects.due(NOW).not_stuck()
-    claim = candidates.oldest_first().select_for_update(skip_locked=True)[:200]
-    last = candidates.oldest_first()[199]
-    for plan_text in (plan(claim), plan(candidates.up_to(last))):
-        assert "purchases_due" in plan_text
-        assert "Sort" not in plan_text
-        assert not re.search(r"Seq Scan on promotion_purchases\b", plan_text)
-    assert "SKIP LOCKED" in claim.query.sql_with_params()[0]
-    assert "JOIN" not in claim.query.sql_with_params()[0]
+        cursor.execute(STUCK, [stuck])
+    with explained() as plans:
+        look_ahead(NOW, retries=1_000)
+        taken = NEXT_200.lock(200)
+        assert NEXT_200.count(up_to=taken[-1]) == 200
+    assert len(plans) == 3
+    for plan in plans:
+        assert "purchases_due" in plan
+        assert "Sort" not in plan.replace("Sort Key: expiration_failures", "")
+        assert "Seq Scan on promotion_purchases" not in plan

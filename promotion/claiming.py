@@ -1,0 +1,134 @@
+"""Which purchases a batch takes, their targets, and the change itself: the statements of the expiry cycle.
+
+They are written out, and their results read in binary form, because the ORM costs 10 ms of Python more for 200
+purchases: more than PostgreSQL needs for the whole batch (docs/performance.md).
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, Self
+
+from django.db import connection
+
+from pinpromo.database import plain_cursor
+from promotion.events import Target
+from promotion.models import PromotionPurchase
+
+_FIELDS = [field.attname for field in PromotionPurchase._meta.concrete_fields]  # noqa: SLF001 - Django documents it
+
+_LAST_ID = uuid.UUID(int=2**128 - 1)
+_DUE = "status = 'Active' AND ends_at <= %(at)s AND (ends_at, id) > (%(after_ends_at)s, %(after_id)s)"
+_NOT_STUCK = "NOT EXISTS (SELECT FROM promotion.expiration_failures WHERE purchase_id = purchase.id)"
+_AMONG = "id = ANY(%(among)s)"
+
+_LOOK = """
+SELECT statement_timestamp(), (
+    SELECT ends_at FROM promotion.promotion_purchases
+    WHERE status = 'Active' AND ends_at <= LEAST(%(as_of)s, statement_timestamp()) ORDER BY ends_at LIMIT 1
+), ARRAY(
+    SELECT purchase_id FROM promotion.expiration_failures ORDER BY last_failed_at, purchase_id LIMIT %(retries)s
+)
+"""
+_LOCK = """
+SELECT {fields} FROM promotion.promotion_purchases AS purchase WHERE {candidates}
+ORDER BY ends_at, id LIMIT %(limit)s FOR UPDATE OF purchase SKIP LOCKED
+"""
+_COUNT = """
+SELECT count(*) FROM promotion.promotion_purchases AS purchase
+WHERE {candidates} AND (ends_at, id) <= (%(last_ends_at)s, %(last_id)s)
+"""
+_TARGETS = """
+SELECT purchase_id, target_type, target_id FROM promotion.promotion_purchase_targets
+WHERE purchase_id = ANY(%(ids)s) ORDER BY id
+"""
+_EXPIRE = """
+UPDATE promotion.promotion_purchases SET status = 'Expired', updated_at = %(at)s, version = version + 1
+WHERE id = ANY(%(ids)s) AND status = 'Active'
+"""
+
+
+class Outlook(NamedTuple):
+    """What a cycle has before it, found out by one statement without a transaction: mostly nothing."""
+
+    database_now: datetime
+    oldest_due: datetime | None  # the `ends_at` of the oldest due purchase, be it locked or stuck
+    stuck: list[uuid.UUID]  # those first that were tried longest ago
+
+
+def look_ahead(as_of: datetime, *, retries: int) -> Outlook:
+    """Return what is due at `as_of`, or at the database's time if that is earlier, and up to `retries` stuck ones."""
+    (row,) = _rows(_LOOK, as_of=as_of, retries=retries)
+    return Outlook(*row)
+
+
+class Place(NamedTuple):
+    """Where a purchase stands in the order of expiry."""
+
+    ends_at: datetime
+    id: uuid.UUID
+
+    @classmethod
+    def of(cls, purchase: PromotionPurchase) -> Self:
+        """Return the place of `purchase`."""
+        return cls(purchase.ends_at, purchase.pk)
+
+    @classmethod
+    def before(cls, ends_at: datetime) -> Self:
+        """Return the last place in front of all that end at `ends_at`."""
+        return cls(ends_at - timedelta(microseconds=1), _LAST_ID)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """The purchases due `at` an instant that a batch may take: those behind `after` that are not stuck, or `among`."""
+
+    at: datetime
+    after: Place
+    among: list[uuid.UUID] | None = None
+
+    def lock(self, limit: int) -> list[PromotionPurchase]:
+        """Lock and return the `limit` oldest, passing over rows that somebody else holds locked."""
+        rows = self._rows(_LOCK, limit=limit)
+        return [PromotionPurchase.from_db(connection.alias, _FIELDS, row) for row in rows]
+
+    def count(self, *, up_to: PromotionPurchase | None) -> int:
+        """Count those that stand before `up_to`, and it: all of them, if it is None."""
+        last = Place.of(up_to) if up_to else Place(self.at, _LAST_ID)
+        ((number,),) = self._rows(_COUNT, last_ends_at=last.ends_at, last_id=last.id)
+        return int(number)
+
+    def _rows(self, statement: str, **parameters: Any) -> list[tuple[Any, ...]]:
+        candidates = f"{_DUE} AND {_NOT_STUCK if self.among is None else _AMONG}"
+        return _rows(
+            statement.format(fields=", ".join(_FIELDS), candidates=candidates),
+            at=self.at,
+            after_ends_at=self.after.ends_at,
+            after_id=self.after.id,
+            among=self.among,
+            **parameters,
+        )
+
+
+def targets_of(purchases: Sequence[PromotionPurchase]) -> Mapping[uuid.UUID, Sequence[Target]]:
+    """Return the targets by purchase id, in the order in which they were added; none for an unknown id."""
+    targets: dict[uuid.UUID, list[Target]] = defaultdict(list)
+    if purchases:
+        for purchase_id, *target in _rows(_TARGETS, ids=[purchase.pk for purchase in purchases]):
+            targets[purchase_id].append(Target(*target))
+    return targets
+
+
+def write_expired(purchase_ids: Sequence[uuid.UUID], *, at: datetime) -> int:
+    """Write the expiry, at `at`, of those that are still Active; return how many they were."""
+    with plain_cursor() as cursor:
+        return cursor.execute(_EXPIRE, {"at": at, "ids": purchase_ids}).rowcount
+
+
+def _rows(statement: str, **parameters: Any) -> list[tuple[Any, ...]]:
+    with plain_cursor() as cursor:
+        return cursor.execute(statement, parameters, binary=True).fetchall()
