@@ -128,8 +128,10 @@ def retry_now(purchase_ids: Sequence[uuid.UUID], *, as_of: datetime, budget: flo
     until = time.monotonic() + budget
     run_id = uuid.uuid4()
     with structlog.contextvars.bound_contextvars(run_id=str(run_id), correlation_id=str(run_id)):
-        result = CycleResult(run_id=run_id, as_of=_not_ahead_of_database(as_of))
-        _retry(purchase_ids, result, batch_size=max(1, len(purchase_ids)), until=until, stopping=lambda: False)
+        with deadline(budget):
+            outlook = look_ahead(as_of, retries=0)._replace(stuck=list(purchase_ids))
+        result = CycleResult(run_id=run_id, as_of=_not_ahead(as_of, outlook.database_now))
+        _retry(outlook, result, batch_size=max(1, len(purchase_ids)), until=until, stopping=lambda: False)
     return result
 
 
