@@ -29,7 +29,7 @@ def main() -> int:
         choice=Choice(product=options.product.resolve(), real_kafka=brokers[options.broker]),
     )
     try:
-        return campaign.run(orders)
+        return campaign.run(orders).exit_code
     except DevstackError as error:
         print(f"chaos: {error}", file=sys.stderr)
         return campaign.FAILED

@@ -34,8 +34,23 @@ class Orders:
     choice: Choice = field(default_factory=Choice)
 
 
-def run(orders: Orders) -> int:
-    """Run it; the exit code: 0 if every promise was kept, 1 if not, 3 if the campaign itself failed."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The verdict, and what went wrong with the campaign itself."""
+
+    verdict: Verdict
+    troubles: list[str]
+
+    @property
+    def exit_code(self) -> int:
+        """0 if every promise was kept, 1 if not, 3 if the campaign itself failed."""
+        if self.troubles:
+            return FAILED
+        return 0 if self.verdict.good else BROKEN
+
+
+def run(orders: Orders) -> Outcome:
+    """Run it and report on it."""
     began = time.monotonic()
 
     def say(text: str) -> None:
@@ -63,11 +78,9 @@ def run(orders: Orders) -> int:
             say(f"timeline: {orders.picture}")
     troubles = [*crew.troubles(), *adversary.errors]
     _report(ledger, verdict, troubles)
-    if troubles:
-        return FAILED
-    outcome = "Every promise was kept." if verdict.good else "PROMISES WERE BROKEN."
-    print(f"\n{outcome} Seed {orders.seed} runs this schedule again.")
-    return 0 if verdict.good else BROKEN
+    words = "Every promise was kept." if verdict.good else "PROMISES WERE BROKEN."
+    print(f"\n{words} Seed {orders.seed} runs this schedule again.")
+    return Outcome(verdict=verdict, troubles=troubles)
 
 
 def _break(system: System, crew: Crew, ledger: Ledger, orders: Orders, say: Callable[[str], None]) -> Adversary:

@@ -2,13 +2,12 @@
 
 import threading
 import time
-from collections.abc import Sequence
 
 import psycopg
 
 from chaos import lateness, log_checks, state_checks, topic, topic_checks
 from chaos.ledger import BOTH, DELIVERY, Ledger
-from chaos.parts import Part
+from chaos.parts import common_absences
 from chaos.plan import RELAYS, WORKERS
 from chaos.state_checks import State
 from chaos.system import KINDS, System
@@ -71,16 +70,3 @@ def _note_absences(system: System, ledger: Ledger) -> None:
     for names, scope in ((WORKERS, BOTH), (RELAYS, DELIVERY)):
         for start, end in common_absences([system.parts[name] for name in names]):
             ledger.disturb(start, end, scope, f"all of {', '.join(names)} were out of service")
-
-
-def common_absences(parts: Sequence[Part]) -> list[tuple[float, float]]:
-    """Return the times in which every one of `parts` was out of service."""
-    common = parts[0].out_of_service
-    for part in parts[1:]:
-        pairs = [
-            (max(start, other_start), min(end, other_end))
-            for start, end in common
-            for other_start, other_end in part.out_of_service
-        ]
-        common = [(start, end) for start, end in pairs if start < end]
-    return common

@@ -134,3 +134,16 @@ def _each(processes: Sequence[psutil.Process], act: str) -> None:
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             getattr(process, act)()
+
+
+def common_absences(parts: Sequence[Part]) -> list[tuple[float, float]]:
+    """Return the times in which every one of `parts` was out of service."""
+    common = parts[0].out_of_service
+    for part in parts[1:]:
+        pairs = [
+            (max(start, other_start), min(end, other_end))
+            for start, end in common
+            for other_start, other_end in part.out_of_service
+        ]
+        common = [(start, end) for start, end in pairs if start < end]
+    return common

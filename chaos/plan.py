@@ -9,6 +9,7 @@ RELAYS = ("relay-1", "relay-2", "relay-3")
 CONSUMERS = ("catalog", "news")
 PROGRAMS = (*WORKERS, *RELAYS, "web")
 GAP = (1.0, 3.0)  # seconds between two faults; they may overlap
+CALM = 15.0  # seconds without a new fault when every kind has had its turn: nothing excuses lateness then
 QUIET_END = 5.0  # seconds without a new fault at the end
 
 # Each kind of fault: what it may hit, and for how many seconds.
@@ -69,5 +70,5 @@ def schedule(*, seed: int, duration: float, kinds: Collection[str]) -> list[Faul
         targets, (shortest, longest) = KINDS[kind]
         seconds = round(dice.uniform(shortest, longest), 1)
         faults.append(Fault(round(at, 2), kind, dice.choice(targets), seconds, dice.getrandbits(32)))
-        at += dice.uniform(*GAP)
+        at += dice.uniform(*GAP) + (0.0 if deck else CALM)
     return faults

@@ -1,23 +1,12 @@
 """All of the topic, read from its beginning with a library that the product does not use."""
 
 import time
-from dataclasses import dataclass
 
 from kafka import KafkaConsumer, TopicPartition
 
+from chaos.records import Record
+
 IDLE_SECONDS = 3.0  # without a message: the end (the small broker's own word on it is off by one batch)
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One message as it lies in the topic."""
-
-    partition: int
-    offset: int
-    at: float
-    key: str
-    value: str
-    headers: dict[str, str]
 
 
 def read(bootstrap: str, topic: str) -> list[Record]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psycopg
 
+from chaos.records import Record
 from chaos.state_checks import State
-from chaos.topic import Record
 from chaos.verdict import Verdict
 
 _TRUE_BOOSTS = """

@@ -1,0 +1,15 @@
+"""A message of the topic, as the checks see it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One message as it lies in the topic."""
+
+    partition: int
+    offset: int
+    at: float
+    key: str
+    value: str
+    headers: dict[str, str]

@@ -1,0 +1,35 @@
+"""The schedule of faults."""
+
+from itertools import pairwise
+
+from chaos.plan import KINDS, schedule
+
+
+def test_a_seed_repeats_its_schedule_and_another_does_not():
+    first = schedule(seed=1, duration=120, kinds=KINDS)
+    assert schedule(seed=1, duration=120, kinds=set(KINDS)) == first
+    assert schedule(seed=2, duration=120, kinds=KINDS) != first
+
+
+def test_every_kind_has_its_turn_and_what_is_hit_fits():
+    faults = schedule(seed=3, duration=120, kinds=KINDS)
+    assert {fault.kind for fault in faults} == set(KINDS)
+    for fault in faults:
+        targets, (shortest, longest) = KINDS[fault.kind]
+        assert fault.target in targets
+        assert shortest <= fault.seconds <= longest
+        assert fault.at < 120
+
+
+def test_a_longer_campaign_begins_as_the_shorter_one():
+    short = schedule(seed=4, duration=60, kinds=KINDS)
+    assert schedule(seed=4, duration=600, kinds=KINDS)[: len(short)] == short
+
+
+def test_there_is_calm_when_every_kind_has_had_its_turn():
+    faults = schedule(seed=5, duration=300, kinds=KINDS)
+    times = [fault.at for fault in faults]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    longest = [position + 1 for position, gap in enumerate(gaps) if gap > 15]
+    assert longest == [len(KINDS) * number for number in range(1, len(longest) + 1)]
+    assert longest
