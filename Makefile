@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: chaos help venv check lint test coverage test-devstack test-kafka test-monitoring demo up down requirements
+.PHONY: chaos help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -55,6 +55,11 @@ test-monitoring: $(READY) ## the alerts, with promtool, and live with Prometheus
 	@for tool in prometheus promtool amtool; do command -v $$tool >/dev/null || { \
 	  echo "$$tool is missing; install it (Debian: apt-get install prometheus prometheus-alertmanager)" >&2; exit 1; }; done
 	@$(BIN)/pytest -m prometheus
+
+test-browser: $(READY) ## the operators' pages in a real browser (needs Chromium)
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { \
+	  echo "chromium is missing; install it (Debian: apt-get install chromium)" >&2; exit 1; }
+	@$(BIN)/pytest -m browser
 
 demo: $(READY) ## show the whole system at work on throw-away servers, and check it
 	@$(BIN)/python -m devstack demo

@@ -1,62 +1,29 @@
-"""The web process as it is deployed: gunicorn."""
+"""The web process as a real process."""
 
-import contextlib
 import json
 import subprocess
 import sys
-import time
 import uuid
-from http.client import HTTPConnection
 
 import pytest
 
-from devstack.ports import free_port
-from tests.programs import PATIENCE, ROOT, environment
+from tests.programs import ROOT, environment
+from tests.web import gunicorn, send
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@contextlib.contextmanager
-def gunicorn(log=None, **changes):
-    """Run the web process, its log going to the file `log`; yield a function that sends a request, for its status."""
-    port = free_port()
-    command = [sys.executable, "-m", "gunicorn", "pinpromo.wsgi", f"--bind=127.0.0.1:{port}", "--threads=2"]
-    variables = environment(PYTHONWARNINGS=None, ALLOWED_HOSTS="pinpromo.example.com", **changes)
-    process = subprocess.Popen(command, cwd=ROOT, env=variables, stdout=log, stderr=log)
-
-    def send(method, path, **headers):
-        connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
-        with contextlib.closing(connection):
-            connection.request(method, path, headers={"Host": "pinpromo.example.com"} | headers)
-            return connection.getresponse().status
-
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            with contextlib.suppress(OSError):
-                send("GET", "/healthz")
-                break
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        yield send
-    finally:
-        process.terminate()
-        process.wait(PATIENCE)
-
 
 CANCEL = f"/promotions/{uuid.UUID(int=1)}/cancel"
 OVER_TLS = {"X-Forwarded-Proto": "https"}
 
 
 def test_only_a_known_proxy_is_believed_that_tls_was_used():
-    with gunicorn(FORWARDED_ALLOW_IPS="192.0.2.0/24") as send:
-        assert send("POST", CANCEL, **OVER_TLS) == 301
-    with gunicorn(FORWARDED_ALLOW_IPS="127.0.0.0/8") as send:
-        assert send("POST", CANCEL) == 301
-        assert send("POST", CANCEL, **OVER_TLS) == 401
-        assert send("GET", "/readyz", Host="10.0.0.7:8000") == 200
-        assert send("GET", "/metrics", Host="10.0.0.7:8000") == 200
+    with gunicorn(FORWARDED_ALLOW_IPS="192.0.2.0/24") as port:
+        assert send(port, "POST", CANCEL, **OVER_TLS) == 301
+    with gunicorn(FORWARDED_ALLOW_IPS="127.0.0.0/8") as port:
+        assert send(port, "POST", CANCEL) == 301
+        assert send(port, "POST", CANCEL, **OVER_TLS) == 401
+        assert send(port, "GET", "/readyz", Host="10.0.0.7:8000") == 200
+        assert send(port, "GET", "/metrics", Host="10.0.0.7:8000") == 200
 
 
 def test_counters_of_the_workers_are_not_imported():
@@ -70,8 +37,8 @@ def test_counters_of_the_workers_are_not_imported():
 def test_all_that_is_logged_has_one_form_and_nothing_is_left_in_the_home_folder(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
-    with (tmp_path / "log").open("wb") as log, gunicorn(log, HOME=home) as send:
-        assert send("POST", CANCEL) == 301
+    with (tmp_path / "log").open("wb") as log, gunicorn(log, HOME=home) as port:
+        assert send(port, "POST", CANCEL) == 301
     events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
     assert any(event.startswith("Starting gunicorn") for event in events)
     assert any(event.startswith("Shutting down") for event in events)
