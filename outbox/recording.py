@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import orjson
 from django.db import connection
 
 from pinpromo.database import plain_cursor
 from pinpromo.isolation import Refused
 
 MAX_BYTES = 900_000  # under the 1,000,000 bytes that librdkafka and brokers accept, headers and framing included
-
-_encode = json.JSONEncoder().encode
 
 _COPY = """
 COPY promotion.outbox (event_id, event_type, aggregate_id, topic, key, payload, headers) FROM STDIN
@@ -84,5 +82,5 @@ def _row(message: Message) -> tuple[object, ...]:
         message.topic,
         message.key,
         message.payload,
-        _encode(message.headers),
+        orjson.dumps(dict(message.headers)).decode(),
     )

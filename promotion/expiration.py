@@ -246,7 +246,7 @@ def _settle(batch: Batch, result: CycleResult) -> None:
     for expiry in batch.expired:
         log.info(
             "promotion_expired",
-            purchase_id=str(expiry.purchase.pk),
+            purchase_id=expiry.message.key,
             tenant_id=str(expiry.purchase.tenant_id),
             package_kind=expiry.purchase.package_kind,
             targets_count=len(expiry.targets),
