@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: chaos help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser demo up down requirements
+.PHONY: chaos help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser dashboard-image demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -61,6 +61,10 @@ test-browser: $(READY) ## the operators' pages in a real browser (needs Chromium
 	  echo "chromium is missing; install it (Debian: apt-get install chromium)" >&2; exit 1; }
 	@$(BIN)/pytest -m browser
 
+dashboard-image: $(READY) ## draw docs/images/promotion-overview.png from live data (needs Prometheus; three minutes)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/charts.txt
+	@$(BIN)/python -m bench.draw_dashboard
+
 demo: $(READY) ## show the whole system at work on throw-away servers, and check it
 	@$(BIN)/python -m devstack demo
 
@@ -75,5 +79,5 @@ chaos: $(READY) ## break the whole system at random for DURATION seconds, heal i
 	@$(BIN)/python -m chaos --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
 requirements: $(READY) ## compile requirements/*.in into pinned *.txt
-	@cd requirements && for name in base tracing dev; do \
+	@cd requirements && for name in base tracing dev charts; do \
 	  ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header $$name.in -o $$name.txt; done
