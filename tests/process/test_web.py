@@ -1,6 +1,7 @@
 """The web process as a real process."""
 
 import json
+import re
 import subprocess
 import sys
 import uuid
@@ -30,16 +31,21 @@ def test_counters_of_the_workers_are_not_imported():
     # They would be exported as zeros: a dead worker's counter would look alive.
     code = "import sys, pinpromo.wsgi, pinpromo.urls; print({'promotion.metrics', 'outbox.metrics'} & set(sys.modules))"
     command = [sys.executable, "-c", code]
-    result = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, check=True)
+    result = subprocess.run(
+        command, cwd=ROOT, env=environment(PYTHONWARNINGS=None), capture_output=True, text=True, check=True
+    )
     assert result.stdout.strip() == "set()"
 
 
 def test_all_that_is_logged_has_one_form_and_nothing_is_left_in_the_home_folder(tmp_path):
     home = tmp_path / "home"
     home.mkdir()
-    with (tmp_path / "log").open("wb") as log, gunicorn(log, HOME=home) as port:
-        assert send(port, "POST", CANCEL) == 301
+    variables = {"HOME": home, "GUNICORN_CMD_ARGS": "--access-logfile=-"}
+    with (tmp_path / "log").open("wb") as log, gunicorn(log, **variables) as port:
+        assert send(port, "POST", f"{CANCEL}?card=4111") == 301
     events = [json.loads(line)["event"] for line in (tmp_path / "log").read_text().splitlines()]
     assert any(event.startswith("Starting gunicorn") for event in events)
     assert any(event.startswith("Shutting down") for event in events)
+    (access,) = (event for event in events if "/" in event and " in " in event)  # probes are not worth a line
+    assert re.fullmatch(rf"POST {CANCEL} 301 in \d+ ms", access)  # no address, no query string
     assert list(home.iterdir()) == []
