@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+import uuid
 from collections.abc import Callable
 
 import structlog
@@ -51,17 +52,24 @@ class Relay:
             self._broker_failed(str(error))
             return False
         while not self._stop.requested:
-            result = run_cycle(self._publisher, at=timezone.now(), batch_size=self._batch_size, stop=self._stop)
-            self._on_cycle(result)
-            if result.claimed:
-                _log_cycle(result)
+            with structlog.contextvars.bound_contextvars(run_id=str(uuid.uuid4())):
+                result = self._cycle()
             if result.outage:
-                self._broker_failed(result.outage)
                 return False
-            self._broker_answered()
             if not result.claimed:
                 return True
         return True
+
+    def _cycle(self) -> CycleResult:
+        result = run_cycle(self._publisher, at=timezone.now(), batch_size=self._batch_size, stop=self._stop)
+        self._on_cycle(result)
+        if result.claimed:
+            _log_cycle(result)
+        if result.outage:
+            self._broker_failed(result.outage)
+        else:
+            self._broker_answered()
+        return result
 
     def _broker_failed(self, reason: str) -> None:
         self._outage.failed(reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -25,6 +26,7 @@ STATEMENT_SECONDS = 2.0
 IDLE_SECONDS = PUBLISH_SECONDS + 1
 LONGEST_BACK_OFF = 30.0  # seconds
 DENIED_BACK_OFF = 5.0  # seconds
+IDS_LOGGED = 10
 
 
 @dataclass(slots=True, kw_only=True)
@@ -89,19 +91,23 @@ def _settle(result: CycleResult, messages: Sequence[Outbox], outcome: Outcome) -
     result.published = len(outcome.acknowledged)
     result.outage = outcome.outage
     result.topics = {message.topic for message in messages}
+    waiting: dict[tuple[str, str], list[int]] = defaultdict(list)
     for message in messages:
-        refusal = outcome.refused.get(message.pk)
-        if refusal:
-            result.failed += 1
-            result.parked += message.parked_at is not None
+        if refusal := outcome.refused.get(message.pk):
             result.failures.append((message.topic, refusal.failure))
-            _log_refusal(message, refusal)
+            if message.parked_at:
+                result.parked += 1
+                _log_parked(message, refusal)
+            else:
+                waiting[message.topic, refusal.reason].append(message.pk)
+    result.failed = len(result.failures)
+    for (topic, reason), ids in waiting.items():  # not a line for each: a whole topic can be refused
+        log.warning("messages_failed", topic=topic, reason=reason, count=len(ids), message_ids=ids[:IDS_LOGGED])
 
 
-def _log_refusal(message: Outbox, refusal: Refusal) -> None:
-    write = log.error if message.parked_at else log.warning
-    write(
-        "message_parked" if message.parked_at else "message_failed",
+def _log_parked(message: Outbox, refusal: Refusal) -> None:
+    log.error(
+        "message_parked",
         message_id=message.pk,
         event_id=str(message.event_id),
         aggregate_id=str(message.aggregate_id),

@@ -11,6 +11,8 @@ import structlog
 from django.db import connection
 
 from outbox.models import CHANNEL
+from pinpromo import failures
+from pinpromo.outages import OutageLog
 
 log = structlog.get_logger("outbox.wakeup")
 
@@ -23,6 +25,7 @@ class Listener:
     def __init__(self) -> None:
         self._link: psycopg.Connection | None = None
         self._retry_at = 0.0
+        self._outage = OutageLog("listen")
 
     def descriptors(self) -> Sequence[int]:
         """What to wait on for input, beside the clock."""
@@ -54,6 +57,7 @@ class Listener:
             parameters = connection.get_connection_params() | {"application_name": "pinpromo-listen"}
             self._link = psycopg.connect(**parameters, autocommit=True)
             self._link.execute(f"LISTEN {CHANNEL}")
-        except psycopg.Error:
-            log.warning("listen_failed")
+            self._outage.recovered()
+        except psycopg.Error as error:
+            self._outage.failed(failures.describe(error))
             self.close()

@@ -4,7 +4,6 @@ import secrets
 from collections.abc import Callable
 from http import HTTPStatus
 
-import structlog
 from django.conf import settings
 from django.db import Error, connection
 from django.http import HttpRequest, HttpResponse
@@ -13,11 +12,12 @@ from django.views.decorators.http import require_safe
 
 from pinpromo import failures
 from pinpromo.gauges import cut_off_after
-
-log = structlog.get_logger("pinpromo.probes")
+from pinpromo.outages import OutageLog
 
 PATHS = {"/healthz", "/readyz", "/metrics"}
 READY_SECONDS = 3.0
+
+_outage = OutageLog("readiness")
 
 View = Callable[[HttpRequest], HttpResponse]
 
@@ -47,9 +47,10 @@ def readyz(_request: HttpRequest) -> HttpResponse:
         with cut_off_after(READY_SECONDS), connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except Error as error:
-        log.warning("not_ready", reason=failures.describe(error))
+        _outage.failed(failures.describe(error))
         connection.close()
         return _plain(HTTPStatus.SERVICE_UNAVAILABLE, "unavailable")
+    _outage.recovered()
     return _plain(HTTPStatus.OK, "ok")
 
 

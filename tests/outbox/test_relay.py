@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+import structlog
 from django.db import transaction
 
 from devstack.mock import PRODUCE
@@ -97,6 +98,15 @@ def test_denied_topic_spends_no_attempt(cluster, cycle):
     assert states(*ids) == ["waiting"]
     assert Outbox.objects.get(pk__in=ids).attempts == 9
     assert cycle(NOW + timedelta(seconds=5)).published == 1
+
+
+def test_many_refusals_for_one_reason_are_one_line(cycle):
+    for number in range(60):  # a cycle takes a part of the lanes: more than ten of these, fewer than all
+        record(str(number), headers=[])
+    with structlog.testing.capture_logs() as lines:
+        failed = cycle().failed
+    (line,) = (line for line in lines if line["event"] == "messages_failed")
+    assert (line["topic"], line["count"], len(line["message_ids"])) == ("test", failed, 10)
 
 
 def test_outage_changes_nothing(cluster, cycle, short_patience):
