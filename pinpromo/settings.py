@@ -4,6 +4,8 @@ import os
 from datetime import timedelta
 from pathlib import Path
 
+from prometheus_client import disable_created_metrics
+
 from pinpromo import env, logs, token_settings
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -176,5 +178,7 @@ USE_I18N = False
 FORMAT_MODULE_PATH = "pinpromo.formats"
 USE_TZ = True
 
+# one more series for each counter, which nobody looks at
+disable_created_metrics()  # type: ignore[no-untyped-call]
 LOGGING_CONFIG = None
 logs.configure(debug=DEBUG)

@@ -1,11 +1,15 @@
 """Real processes under a real Prometheus and Alertmanager, with the files of `deploy/`, twenty times faster."""
 
 import os
+import re
+import subprocess
+import urllib.request
 
 import pytest
 
 from devstack.broker import create_topic
 from devstack.monitored import MonitoredSystem
+from devstack.monitoring import find
 from promotion.events import TOPIC
 from tests.contract.telemetry import alerts, panels
 from tests.factories import PurchaseFactory, TargetFactory
@@ -46,6 +50,17 @@ def without_data(prometheus):
     return [name for name, expression in expressions().items() if not prometheus.query(expression)]
 
 
+def check_metrics(address):
+    """Ask promtool what it thinks of our names, types and help texts."""
+    with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as response:
+        lines = response.read().decode().splitlines()
+    ours = [line for line in lines if re.match(r"(# \w+ )?(promotion|outbox)_", line)]
+    assert ours
+    command = [find("promtool", package="prometheus"), "check", "metrics"]
+    finished = subprocess.run(command, input="\n".join(ours) + "\n", capture_output=True, text=True, timeout=60)
+    assert (finished.returncode, finished.stdout + finished.stderr) == (0, "")
+
+
 def test_dashboard_has_data_alerts_reach_the_webhook_and_are_resolved(system):
     prometheus, webhook = system.prometheus, system.webhook
     PurchaseFactory.create_batch(3)
@@ -54,6 +69,8 @@ def test_dashboard_has_data_alerts_reach_the_webhook_and_are_resolved(system):
     eventually(lambda: not without_data(prometheus))
     eventually(lambda: prometheus.query("sum(outbox_published_total)")[0]["value"][1] == "3")
     eventually(lambda: not prometheus.firing())
+    for target in prometheus.query("up"):
+        check_metrics(target["metric"]["instance"])
 
     # A stuck purchase, a dead worker, a hung relay.
     poison = PurchaseFactory(targets=0)
