@@ -178,7 +178,7 @@ USE_I18N = False
 FORMAT_MODULE_PATH = "pinpromo.formats"
 USE_TZ = True
 
-# one more series for each counter, which nobody looks at
+# They are one more series for each counter, which nobody looks at
 disable_created_metrics()  # type: ignore[no-untyped-call]
 LOGGING_CONFIG = None
 logs.configure(debug=DEBUG)

@@ -12,7 +12,7 @@ from django.utils import timezone
 import outbox.gauges
 import promotion.gauges
 from promotion.expiration import CycleResult
-from tests.contract.telemetry import CONFIGURATION, OPERATIONS, quoted, section, sources, table, texts_of
+from tests.contract.telemetry import CONFIGURATION, OPERATIONS, PACKAGES, quoted, section, sources, table, texts_of
 from tests.programs import ROOT, environment
 
 LEVELS = {"debug", "info", "warning", "error", "critical", "exception"}
@@ -35,7 +35,7 @@ def variables_in_code():
 def test_environment_variables():
     documented = {
         name
-        for row in table(CONFIGURATION)
+        for row in table(CONFIGURATION.split("\n## Flags\n")[0])
         for name in quoted(row[0])
         if name.replace("_", "").replace("*", "").isupper()
     }
@@ -44,14 +44,26 @@ def test_environment_variables():
     assert documented >= NOT_OURS | {PREFIX}
 
 
-@pytest.mark.parametrize(("app", "command"), [("promotion", "expire_promotions"), ("outbox", "relay_outbox")])
-def test_flags(app, command):
-    def flags(parser):
-        return {option for action in parser._actions for option in action.option_strings if option.startswith("--")}
+COMMANDS = {
+    path.stem: path.parts[-4]
+    for path in sorted(ROOT.glob("*/management/commands/*.py"))
+    if path.stem != "__init__" and path.parts[-4] in PACKAGES
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_arguments(command):
+    def arguments(parser):
+        return {
+            name
+            for action in parser._actions
+            for name in action.option_strings or [action.metavar]
+            if name.startswith("--") or not action.option_strings
+        }
 
     rows = table(section(CONFIGURATION, command))
-    ours = flags(load_command_class(app, command).create_parser("manage.py", command))
-    django_s = flags(BaseCommand().create_parser("manage.py", "x"))
+    ours = arguments(load_command_class(COMMANDS[command], command).create_parser("manage.py", command))
+    django_s = arguments(BaseCommand().create_parser("manage.py", "x"))
 
     assert {quoted(row[0])[0].split()[0] for row in rows} == ours - django_s
 
