@@ -3,15 +3,21 @@
 import atexit
 import threading
 from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
+from django.http import HttpRequest, HttpResponse
 from opentelemetry import trace
-from opentelemetry.trace import Span, SpanContext, set_span_in_context
+from opentelemetry.trace import Span, SpanContext, SpanKind, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 FLUSH_SECONDS = 2.0  # by how much a collector that does not answer delays the exit of a process, at most
 
+View = Callable[..., HttpResponse]
+
+tracer = trace.get_tracer("pinpromo")
 _w3c = TraceContextTextMapPropagator()
 
 
@@ -57,3 +63,25 @@ def span_context(traceparent: str) -> SpanContext:
     """Return what `traceparent` refers to; an invalid context if it is malformed."""
     found = trace.get_current_span(_w3c.extract({"traceparent": traceparent}))
     return found.get_span_context()
+
+
+def served(route: str) -> Callable[[View], View]:
+    """Decorate a view: make the span of each request, a child of the caller's if the request names one."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def traced(request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponse:
+            with tracer.start_as_current_span(
+                f"{request.method} {route}",
+                context=_w3c.extract(request.headers),
+                kind=SpanKind.SERVER,
+                record_exception=False,
+                set_status_on_exception=False,
+            ) as span:
+                response = view(request, *arguments, **options)
+                span.set_attributes({"http.route": route, "http.response.status_code": response.status_code})
+                return response
+
+        return traced
+
+    return decorate

@@ -15,6 +15,7 @@ from django.views.decorators.csrf import csrf_exempt
 from pinpromo import failures
 from pinpromo.isolation import Refused
 from pinpromo.problems import Problem
+from pinpromo.tracing import served
 from promotion import events
 from promotion.callers import Caller, authorise, parse_id
 from promotion.cancellation import Cancellation, StaleVersion, cancel
@@ -27,6 +28,7 @@ RETRY_AFTER = "5"  # seconds
 
 @csrf_exempt  # a bearer token is never sent by a browser on its own
 @never_cache
+@served("/promotions/{id}/cancel")
 def cancel_purchase(request: HttpRequest, purchase_id: str) -> HttpResponse:
     """Cancel a purchase of the caller's company. The body is not looked at."""
     try:

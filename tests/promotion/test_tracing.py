@@ -12,11 +12,13 @@ from opentelemetry.trace import SpanKind, StatusCode
 from outbox import tracing as message_spans
 from outbox.models import Outbox
 from outbox.outcomes import Failure, Outcome, Refusal
+from pinpromo import tracing as request_spans
 from promotion import tracing
 from promotion.events import TOPIC
 from promotion.expiration import run_cycle
 from tests.factories import NOW, PurchaseFactory
 from tests.readings import messages
+from tests.tokens import SETTINGS, token
 
 pytestmark = pytest.mark.django_db
 
@@ -29,6 +31,7 @@ def spans(monkeypatch):
     provider.add_span_processor(SimpleSpanProcessor(exporter))
     monkeypatch.setattr(tracing, "tracer", provider.get_tracer("promotion"))
     monkeypatch.setattr(message_spans, "tracer", provider.get_tracer("outbox"))
+    monkeypatch.setattr(request_spans, "tracer", provider.get_tracer("pinpromo"))
     yield lambda: {span.name: span for span in exporter.get_finished_spans()}
     provider.shutdown()
 
@@ -114,3 +117,24 @@ def test_send_is_linked_to_where_its_messages_were_created(spans):
     assert link.attributes["messaging.message.id"] == str(message.event_id)
     assert link.attributes["messaging.message.conversation_id"] == str(result.run_id)
     assert json.loads(message.payload)["correlationId"] == str(result.run_id)
+
+
+CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+
+
+@pytest.mark.parametrize(("headers", "joined"), [({"traceparent": CALLER}, True), ({"traceparent": "x"}, False)])
+def test_cancellation_goes_on_with_the_callers_trace(spans, client, settings, headers, joined):
+    for name, value in SETTINGS.items():
+        setattr(settings, name, value)
+    purchase = PurchaseFactory()
+    headers |= {"Authorization": f"Bearer {token(purchase.tenant_id)}"}
+    assert client.post(f"/promotions/{purchase.pk}/cancel", headers=headers, secure=True).status_code == 200
+
+    request, create = spans()["POST /promotions/{id}/cancel"], spans()[f"create {TOPIC}"]
+    assert request.kind is SpanKind.SERVER
+    assert request.attributes["http.response.status_code"] == 200
+    assert (format(request.context.trace_id, "032x") == CALLER.split("-")[1]) is joined
+    assert create.parent.span_id == request.context.span_id
+    assert (
+        f"{create.context.trace_id:032x}-{create.context.span_id:016x}" in messages(purchase)[0].headers["traceparent"]
+    )
