@@ -57,7 +57,7 @@ class TargetInline(admin.TabularInline):  # type: ignore[type-arg]
 class PurchaseAdmin(ReadOnlyAdmin):
     exact_fields = ("pk", "tenant_id")
     search_help_text = "A whole purchase or company id"
-    list_display = ("state", "purchase_and_company", "ends_at", "package", "payment_status")
+    list_display = ("state", "purchase_and_company", "ends_at", "package_and_payment")
     list_display_links = None
     list_filter = (StatusFilter, EndFilter, CompanyFilter, "package_kind", "payment_status")
     list_select_related = ("expiration_failure",)
@@ -104,6 +104,11 @@ class PurchaseAdmin(ReadOnlyAdmin):
         return format_html(
             '<a class="id" href="{}">{}</a><br><span class="of">{}</span>', url, purchase.pk, self.company(purchase)
         )
+
+    @admin.display(description="package, payment")
+    def package_and_payment(self, purchase: PromotionPurchase) -> SafeString:
+        payment = purchase.get_payment_status_display()
+        return format_html('{}<br><span class="of">{}</span>', purchase.package_kind, payment)
 
     @admin.display(description="package")
     def package(self, purchase: PromotionPurchase) -> str:

@@ -72,10 +72,15 @@ def _charts(now: Any) -> list[charts.Chart]:
         charts.hourly(
             "Expired in the last 24 hours", past["count"], start=back, text=_purchases, total=f"{sum(past['count']):,}"
         ),
-        charts.hourly("Lateness, the worst of each hour", past["late"], start=back, text=_seconds, kind="late"),
         charts.hourly(
-            "Failures, the worst cycle of each hour", past["worst"], start=back, text=_purchases, kind="failed"
+            "Lateness, the worst of each hour",
+            past["late"],
+            start=back,
+            text=_seconds,
+            scale=charts.SPANS,
+            limit=late_after().total_seconds(),
         ),
+        charts.hourly("Failures, the worst cycle of each hour", past["worst"], start=back, text=_purchases, limit=0),
     ]
 
 
