@@ -1,6 +1,7 @@
 """The database goes away from under a running loop, in every way; the loop comes back by itself and loses nothing."""
 
 import contextlib
+import signal
 import time
 
 import psycopg
@@ -185,15 +186,46 @@ def test_packets_swallowed_and_a_stop_meanwhile(server):
 
 
 def test_too_many_clients(server):
-    with running(server) as loop, contextlib.ExitStack() as crowd:
+    with contextlib.ExitStack() as crowd:
         with contextlib.suppress(psycopg.OperationalError):
             while True:
-                crowd.enter_context(psycopg.connect(server.url, autocommit=True)).execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'pinpromo'"
-                )
-        assert "too many clients" in loop.wait_for("database_failed")
-        crowd.close()
-        loop.wait_for("database_recovered")
+                crowd.enter_context(psycopg.connect(server.url, autocommit=True))
+        with Program(*LOOP, DATABASE_URL=server.url) as loop:
+            assert "too many clients" in loop.wait_for("database_failed")
+            crowd.close()
+            loop.wait_for("database_recovered")
+            assert loop.stop() == 0
+
+
+@pytest.mark.parametrize("signals", [1, 2])
+def test_a_stop_during_the_commit(server, signals):
+    """The commit waits for a standby that never answers: it stands all the same, whole, and the process exits 0."""
+    server.execute(DUE)
+    with stopped_in_the_commit(server) as event, Program(*LOOP, DATABASE_URL=server.url) as loop:
+        eventually(lambda: server.waiting(event))
+        loop.signal(signal.SIGTERM)
+        loop.wait_for("stop_requested")
+        if signals == 1:
+            server.execute("SELECT pg_reload_conf()")  # the standby is no longer asked for
+            assert loop.wait() == 0
+        else:
+            assert loop.stop(signal.SIGTERM) == 0
+    server.execute("SELECT pg_reload_conf()")
+    server.settle()
+
+
+def test_a_cycle_past_its_budget_is_cut_and_the_next_tick_runs(server):
+    server.execute(DUE)
+    server.execute(GATE)
+    with server.session() as keeper:
+        keeper.execute("SELECT pg_advisory_lock(1)")
+        with Program(*LOOP, DATABASE_URL=server.url, EXPIRE_PROMOTIONS_TICK_BUDGET="1") as loop:
+            assert "57014" in loop.wait_for("database_failed")
+            assert server.value("SELECT count(*) FROM promotion.outbox") == 0
+            keeper.execute("SELECT pg_advisory_unlock(1)")
+            loop.wait_for("database_recovered")
+            server.settle()
+            assert loop.stop() == 0
 
 
 def test_read_only_after_a_failover(server):
