@@ -40,6 +40,7 @@ def plain_cursor() -> Iterator[psycopg.Cursor[Any]]:
 
     Django's cursor takes neither server-side parameters nor binary results. Errors are Django's all the same.
     """
+    connection.close_if_health_check_failed()  # as Django's own cursor does: it may have died since the last tick
     connection.ensure_connection()
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
         yield cursor

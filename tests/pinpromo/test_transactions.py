@@ -4,9 +4,10 @@ import contextlib
 import time
 
 import pytest
-from django.db import IntegrityError, OperationalError, connection, transaction
+from django.db import IntegrityError, OperationalError, close_old_connections, connection, transaction
 
 from pinpromo import failures
+from pinpromo.database import plain_cursor
 from pinpromo.transactions import bounded
 from tests.gates import session
 from tests.proxy import Proxy
@@ -97,3 +98,12 @@ def through(proxy):
     finally:
         connection.close()
         connection.settings_dict.update(before)
+
+
+def test_a_connection_that_died_between_two_ticks_is_replaced_before_it_is_used():
+    execute("SELECT 1")
+    with session() as other:
+        other.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+    close_old_connections()
+    with plain_cursor() as cursor:
+        assert cursor.execute("SELECT 1").fetchone() == (1,)
