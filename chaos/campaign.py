@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos import ending, timeline
+from chaos import ending, prober, timeline
 from chaos.adversary import Adversary, Stage
 from chaos.crew import Crew
 from chaos.database_faults import DatabaseFaults
@@ -71,6 +71,7 @@ def run(orders: Orders) -> Outcome:
         crew.stop()
         ending.stop_programs(system)
         ending.judge(system, ledger, verdict, allowance=ALLOWANCE)
+        prober.check(crew.prober.probes, system.programs, verdict)
         if orders.logs:
             system.save_logs(orders.logs)
         if orders.picture:

@@ -3,6 +3,7 @@
 from chaos.actor import Actor
 from chaos.ledger import Ledger
 from chaos.managers import Managers
+from chaos.prober import Prober
 from chaos.sampler import Sampler
 from chaos.system import System
 from chaos.writer import Writer
@@ -17,8 +18,10 @@ class Crew:
         self.sampler = Sampler(system.url)
         self._watch = Actor("watch", lambda _dice: self._look_after(), pause=0.5, seed=seed)
         self._sampling = Actor("sampler", self.sampler.act, pause=0.5, seed=seed)
-        managers = Managers(system.web_port, system.jwt_secret, self.writer, ledger)
+        self.prober = Prober(system.ports)
+        managers = Managers(system.ports["web"], system.jwt_secret, self.writer, ledger)
         self._active = [
+            Actor("prober", self.prober.act, pause=0.3, seed=seed),
             Actor("writer", self.writer.act, pause=0.15, seed=seed),
             *(Actor(f"manager-{number}", managers.act, pause=0.4, seed=seed) for number in (1, 2)),
         ]

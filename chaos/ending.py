@@ -14,6 +14,7 @@ from chaos.system import KINDS, System
 from chaos.verdict import Verdict
 from chaos.writer import TOPIC
 
+CONSUMERS_SECONDS = 20.0
 _UNFINISHED = """
 SELECT (SELECT count(*) FROM promotion.promotion_purchases
         WHERE status = 'Active' AND ends_at < now() + interval '1 hour')
@@ -22,22 +23,27 @@ SELECT (SELECT count(*) FROM promotion.promotion_purchases
 
 
 def await_rest(system: System, *, seconds: float) -> bool:
-    """Wait until nothing ends within the hour, nothing is pending, and the consumers know it all; whether it came."""
+    """Wait until nothing ends within the hour, nothing is pending, and the consumers know it all; whether it came.
+
+    Consumers that know better for CONSUMERS_SECONDS after all else is done are not waited for.
+    """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         time.sleep(1.0)
         try:
             with psycopg.connect(system.url, connect_timeout=5) as connection:
-                if _at_rest(system, connection):
+                if connection.execute(_UNFINISHED).fetchone() != (0,):
+                    continue
+                if _consumers_agree(system, connection):
                     return True
+                deadline = min(deadline, time.monotonic() + CONSUMERS_SECONDS)
         except psycopg.Error:
             continue
     return False
 
 
-def _at_rest(system: System, connection: psycopg.Connection) -> bool:
-    unfinished = connection.execute(_UNFINISHED).fetchone()
-    return unfinished == (0,) and all(
+def _consumers_agree(system: System, connection: psycopg.Connection) -> bool:
+    return all(
         topic_checks.true_boosts(connection, kind) == topic_checks.believed_boosts(system.store(name))
         for name, kind in KINDS.items()
     )
@@ -45,7 +51,7 @@ def _at_rest(system: System, connection: psycopg.Connection) -> bool:
 
 def stop_programs(system: System) -> None:
     """Stop the product by SIGTERM, all at once, as an orchestrator does."""
-    stopping = [threading.Thread(target=part.terminate, kwargs={"again": False}) for part in system.programs]
+    stopping = [threading.Thread(target=part.terminate, kwargs={"again": False}) for part in system.programs.values()]
     for thread in stopping:
         thread.start()
     for thread in stopping:
@@ -63,7 +69,7 @@ def judge(system: System, ledger: Ledger, verdict: Verdict, *, allowance: float)
         for name, kind in KINDS.items():
             topic_checks.check_boosts(connection, kind, system.store(name), verdict)
     lateness.check(state, records, ledger, allowance=allowance, verdict=verdict)
-    log_checks.check(system.programs, verdict)
+    log_checks.check(system.programs.values(), verdict)
 
 
 def _note_absences(system: System, ledger: Ledger) -> None:

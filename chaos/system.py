@@ -14,7 +14,7 @@ import psycopg
 from chaos import poison
 from chaos.disk import SmallDisk
 from chaos.parts import Part
-from chaos.plan import CONSUMERS, RELAYS, WORKERS
+from chaos.plan import CONSUMERS, PROGRAMS, RELAYS, WORKERS
 from chaos.proxy import Proxy
 from chaos.writer import TOPIC
 from devstack import kafka
@@ -58,7 +58,7 @@ class System:
         else:
             self.broker = EmbeddedBroker(advertised=self.to_broker.address)
         self.jwt_secret = secrets.token_urlsafe(48)
-        self.web_port = free_port()
+        self.ports = {name: free_port() for name in PROGRAMS}
         self.parts: dict[str, Part] = {}
 
     def __enter__(self) -> Self:
@@ -102,9 +102,9 @@ class System:
             (folder / f"{server.name}.log").write_text(server.log.read_text(errors="replace"))
 
     @property
-    def programs(self) -> list[Part]:
+    def programs(self) -> dict[str, Part]:
         """The product's parts."""
-        return [part for name, part in self.parts.items() if name not in CONSUMERS]
+        return {name: self.parts[name] for name in PROGRAMS}
 
     def store(self, consumer: str) -> Path:
         """Return the file in which a consumer keeps its boosts."""
@@ -130,11 +130,15 @@ class System:
 
     def _commands(self) -> dict[str, list[str | Path]]:
         python, manage = sys.executable, self._product / "manage.py"
+
+        def ops(name: str) -> tuple[str, str]:
+            return "--ops-port", str(self.ports[name])
+
         folder = (f"--chdir={self._product}", f"--config={self._product / 'gunicorn.conf.py'}")
-        web = (f"--bind={HOST}:{self.web_port}", "--workers=1", "--threads=8", *folder)
+        web = (f"--bind={HOST}:{self.ports['web']}", "--workers=1", "--threads=8", *folder)
         return {
-            **{name: [python, manage, "expire_promotions", "--loop", "--json"] for name in WORKERS},
-            **{name: [python, manage, "relay_outbox", "--loop"] for name in RELAYS},
+            **{name: [python, manage, "expire_promotions", "--loop", "--json", *ops(name)] for name in WORKERS},
+            **{name: [python, manage, "relay_outbox", "--loop", *ops(name)] for name in RELAYS},
             "web": [Path(python).parent / "gunicorn", "pinpromo.wsgi", *web],
         }
 
