@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: chaos help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser dashboard-image demo up down requirements
+.PHONY: chaos chaos-mutants help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser dashboard-image demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -77,6 +77,9 @@ down: $(READY) ## end what `make up` started
 DURATION ?= 600
 chaos: $(READY) ## break the whole system at random for DURATION seconds, heal it, and judge (SEED=... repeats a run)
 	@$(BIN)/python -m chaos --duration $(DURATION) $(if $(SEED),--seed $(SEED))
+
+chaos-mutants: $(READY) ## check that the campaign can fail: break the product in seven ways, each must be caught
+	@$(BIN)/python -m chaos.mutants
 
 requirements: $(READY) ## compile requirements/*.in into pinned *.txt
 	@cd requirements && for name in base tracing dev charts; do \

@@ -4,102 +4,16 @@
 """
 
 import argparse
-import shutil
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from chaos import campaign
+from chaos.mutations import MUTANTS, Mutant, mutate
 from chaos.system import Choice
 from devstack.errors import DevstackError
 from devstack.guarded import GuardedFolder
-from devstack.program import ROOT
 
 SEED = 7
 DURATION = 40.0
-PRODUCT = ("manage.py", "gunicorn.conf.py", "pinpromo", "promotion", "outbox")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mutant:
-    """A change of the product's text, the faults that bring it to light, and the promise that it breaks."""
-
-    name: str
-    file: str
-    changes: Sequence[tuple[str, str]]
-    kinds: Sequence[str]
-    breaks: str
-
-
-MUTANTS = (
-    Mutant(
-        name="drop SKIP LOCKED",
-        file="promotion/claiming.py",
-        changes=[("FOR UPDATE OF purchase SKIP LOCKED", "FOR UPDATE OF purchase")],
-        kinds=["lock-purchases"],
-        breaks="every expiry within",
-    ),
-    Mutant(
-        name="mark before acknowledgement",
-        file="outbox/relay.py",
-        changes=[
-            (
-                "mark_published(outcome.acknowledged)",
-                "mark_published({message.pk: Acknowledgement(None, None) for message in messages})",
-            ),
-            ("from outbox.outcomes import ", "from outbox.outcomes import Acknowledgement, "),
-        ],
-        kinds=["broker-suspend", "kill"],
-        breaks="every event is in the topic",
-    ),
-    Mutant(
-        name="write the event outside the transaction",
-        file="promotion/expiration.py",
-        changes=[
-            (
-                "        recording.record([expiry.message for expiry in expiries])\n",
-                "        messages = [expiry.message for expiry in expiries]\n"
-                "        transaction.on_commit(lambda: transaction.atomic(recording.record)(messages))\n",
-            ),
-            ("from django.db import ", "from django.db import transaction, "),
-        ],
-        kinds=["kill-in-commit"],
-        breaks="one event for each change",
-    ),
-    Mutant(
-        name="ignore the version that a manager names",
-        file="promotion/cancellation.py",
-        changes=[("seen not in expected_versions", "seen in ()")],
-        kinds=["cut"],
-        breaks="each manager was told the truth",
-    ),
-    Mutant(
-        name="ignore the version when expiring",
-        file="promotion/claiming.py",
-        changes=[("version = version + 1", "version = version")],
-        kinds=["cut"],
-        breaks="version = 1 + number of changes",
-    ),
-    Mutant(
-        name="let relays share a lane",
-        file="outbox/claims.py",
-        changes=[
-            (" FOR UPDATE OF lanes SKIP LOCKED", ""),
-            ("ORDER BY random() LIMIT %(limit)s", "ORDER BY random() LIMIT 64"),
-            ("_drop_overtaking(_drop_excess(locked[:limit]), lanes)", "_drop_excess(locked[:limit])"),
-        ],
-        kinds=["broker-suspend", "delay"],
-        breaks="first appearances of each key are in order",
-    ),
-    Mutant(
-        name="stop at the first poison",
-        file="promotion/expiration.py",
-        changes=[("            batch.failed[purchase] = error\n", "            raise\n")],
-        kinds=["poison"],
-        breaks="no program ends by itself",
-    ),
-)
 
 
 def main() -> int:
@@ -140,23 +54,6 @@ def hunt(mutant: Mutant, *, real_kafka: bool | None) -> bool:
     finally:
         folder.close()
     return any(promise.startswith(mutant.breaks) for promise in outcome.verdict.broken)
-
-
-def mutate(mutant: Mutant, target: Path) -> None:
-    """Copy the product to `target` with the mutant's changes. Raises DevstackError if its text is not there."""
-    for name in PRODUCT:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, target / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy(ROOT / name, target / name)
-    path = target / mutant.file
-    text = path.read_text()
-    for old, new in mutant.changes:
-        if text.count(old) != 1:
-            message = f"mutant {mutant.name!r}: {mutant.file} holds {old!r} {text.count(old)} times, not once"
-            raise DevstackError(message)
-        text = text.replace(old, new)
-    path.write_text(text)
 
 
 if __name__ == "__main__":

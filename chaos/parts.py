@@ -34,6 +34,7 @@ class Part:
     def start(self) -> None:
         """Start the next life."""
         with self._lock:
+            self._down()
             self.pid = self._folder.start(self.command, environ=self._environ)
             self.starts += 1
             self._started_at = time.time()
