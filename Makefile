@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: chaos chaos-mutants help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser dashboard-image demo up down requirements
+.PHONY: bench chaos chaos-mutants help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser dashboard-image demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -64,6 +64,10 @@ test-browser: $(READY) ## the operators' pages in a real browser (needs Chromium
 dashboard-image: $(READY) ## draw docs/images/promotion-overview.png from live data (needs Prometheus; three minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/charts.txt
 	@$(BIN)/python -m bench.draw_dashboard
+
+bench: $(READY) ## measure against floors and peers, write docs/performance.md (SIZE=small: 3 minutes, full: 15)
+	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/charts.txt
+	@$(BIN)/python -m bench --size $(or $(SIZE),full)
 
 demo: $(READY) ## show the whole system at work on throw-away servers, and check it
 	@$(BIN)/python -m devstack demo

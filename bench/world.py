@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL with its defaults (fsync on), migrated, and filled by plain SQL."""
+"""A throw-away PostgreSQL with its defaults (fsync on), with several databases, filled by plain SQL."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ from devstack.postgres import EmbeddedPostgres
 FILL = """
 INSERT INTO promotion.promotion_purchases
     (id, tenant_id, package_kind, status, payment_status, starts_at, ends_at, version)
-SELECT gen_random_uuid(), gen_random_uuid(), (ARRAY['Boost', 'Top', 'Highlight'])[1 + number % 3], %(status)s,
+SELECT gen_random_uuid(), gen_random_uuid(), (ARRAY['Boost', 'Top', 'Highlight'])[1 + number %% 3], %(status)s,
        (ARRAY['NotRequired', 'Paid', 'Refunded'])[1 + number %% 3], ends_at - interval '7 days', ends_at, 2
-FROM generate_series(1, %(count)s) AS number, LATERAL (SELECT now() + %(start)s * interval '1 second'
-     + number * %(step)s * interval '1 second' AS ends_at) AS ends
-""".replace("number % 3], %(status)s", "number %% 3], %(status)s")
-
+FROM generate_series(1, %(count)s) AS number, LATERAL (
+    SELECT now() + (%(start)s + number * %(step)s) * interval '1 second' AS ends_at
+) AS ends
+"""
 TARGETS = """
 INSERT INTO promotion.promotion_purchase_targets (purchase_id, target_type, target_id)
 SELECT id, (ARRAY['CatalogItem', 'NewsPost'])[number], gen_random_uuid()
-FROM promotion.promotion_purchases, generate_series(1, 2) AS number
-WHERE NOT EXISTS (SELECT FROM promotion.promotion_purchase_targets WHERE purchase_id = promotion_purchases.id)
+FROM promotion.promotion_purchases AS purchase, generate_series(1, 2) AS number
+WHERE NOT EXISTS (SELECT FROM promotion.promotion_purchase_targets WHERE purchase_id = purchase.id)
 """
+HOUR, DAY = 3_600, 86_400
 
 
 @contextmanager
-def database(**options: str) -> Iterator[str]:
-    """Run a server, set Django up on it and migrate; yield its URL."""
-    with EmbeddedPostgres(options=options) as server:
+def database() -> Iterator[str]:
+    """Run a server, set Django up on it and migrate its first database; yield that one's URL."""
+    with EmbeddedPostgres() as postgres:
         os.environ.update(
-            DATABASE_URL=server.url,
+            DATABASE_URL=postgres.url,
             SECRET_KEY=secrets.token_urlsafe(50),
             PINPROMO_ENV_FILE="",
             DJANGO_SETTINGS_MODULE="pinpromo.settings",
@@ -41,31 +42,63 @@ def database(**options: str) -> Iterator[str]:
 
         django.setup()
         call_command("migrate", verbosity=0)
-        yield server.url
+        yield postgres.url
 
 
-def fill(*, due: int = 0, running: int = 0, expired: int = 0) -> None:
-    """Add purchases with two targets each: due since up to an hour, running for a month and more, long expired."""
+def create(name: str) -> None:
+    """Create a database `name` of the same schema, without rows, and use it."""
+    execute(f"CREATE DATABASE {name}", database="postgres")
+    use(name)
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+
+
+def use(name: str) -> None:
+    """Let Django's connection lead to the database `name`, ready for the next statement."""
     from django.db import connection
 
-    with connection.cursor() as cursor:
-        if due:
-            cursor.execute(FILL, {"status": "Active", "count": due, "start": -3600, "step": 3500 / due})
-        if running:
-            cursor.execute(FILL, {"status": "Active", "count": running, "start": 30 * 86400, "step": 1})
-        if expired:
-            cursor.execute(FILL, {"status": "Expired", "count": expired, "start": -300 * 86400, "step": 1})
-        cursor.execute(TARGETS)
-        cursor.execute("VACUUM ANALYZE")
-        cursor.execute("CHECKPOINT")
+    if connection.settings_dict["NAME"] != name or connection.connection is None:
+        connection.close()
+        connection.settings_dict["NAME"] = name
+    execute("SELECT 1")
 
 
-def empty() -> None:
-    """Remove all purchases and messages."""
+def url_of(url: str, name: str) -> str:
+    """Return `url` with the database `name` in it."""
+    return f"{url.rpartition('/')[0]}/{name}"
+
+
+def execute(sql: str, parameters: object = None, *, database: str | None = None) -> None:
+    """Run statements on Django's connection."""
     from django.db import connection
 
+    if database:
+        use(database)
     with connection.cursor() as cursor:
-        cursor.execute(
-            "TRUNCATE promotion.promotion_purchases, promotion.promotion_purchase_targets,"
-            " promotion.expiration_failures, promotion.outbox"
-        )
+        cursor.execute(sql, parameters)
+
+
+def fill(*, due: int = 0, running: int = 0, expired: int = 0, settle: bool = True) -> None:
+    """Add purchases with two targets each: due since up to an hour, running for a month or more, long expired."""
+    for status, count, start, step in (
+        ("Active", due, -HOUR, 3_500 / max(due, 1)),
+        ("Active", running, 30 * DAY, 1),
+        ("Expired", expired, -300 * DAY, 1),
+    ):
+        if count:
+            execute(FILL, {"status": status, "count": count, "start": start, "step": step})
+    execute(TARGETS)
+    execute("VACUUM ANALYZE" if settle else "ANALYZE")
+    execute("CHECKPOINT")
+
+
+def leave_dead_entries(count: int) -> None:
+    """Let `count` purchases expire that were due before all others, and never vacuum after them."""
+    execute("ALTER TABLE promotion.promotion_purchases SET (autovacuum_enabled = off)")
+    execute(FILL, {"status": "Active", "count": count, "start": -30 * DAY, "step": 1})
+    execute("ANALYZE promotion.promotion_purchases")
+    execute(
+        "UPDATE promotion.promotion_purchases SET status = 'Expired', updated_at = now(), version = version + 1"
+        " WHERE status = 'Active' AND ends_at < now() - interval '2 hours'"
+    )

@@ -11,13 +11,14 @@ import sys
 from datetime import UTC, datetime
 from types import TracebackType
 
+import orjson
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from pinpromo import tracebacks
 from pinpromo.sparing import Sparing
 
-_encode = json.JSONEncoder(default=repr).encode
+_encode_anything = json.JSONEncoder(default=repr).encode
 _UNWANTED = {"request", "server_time"}  # attributes that Django adds to its records: one quotes the query string
 
 
@@ -108,7 +109,10 @@ def _line(instant: datetime, level: str, event: str, logger: str, extra: EventDi
 
 
 def _render_json(_logger: WrappedLogger, _level: str, event: EventDict) -> str:
-    return _encode(event)
+    try:
+        return orjson.dumps(event, default=repr).decode()
+    except TypeError:  # such as a lone surrogate, or a very large number
+        return _encode_anything(event)
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

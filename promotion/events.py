@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
@@ -47,12 +48,12 @@ def purchase_changed(
 ) -> Message:
     """Return the message that tells of the purchase as it stands now, after its change."""
     event_id = uuid.uuid4()
-    occurred = rfc3339(occurred_at)
+    occurred, correlation = _occasion(occurred_at, correlation_id)
     key = str(purchase.pk)
     value = {
         "eventId": event_id,
         "occurredAt": occurred,
-        "correlationId": correlation_id,
+        "correlationId": correlation,
         **snapshot(purchase, targets),
     }
     headers = {
@@ -62,7 +63,7 @@ def purchase_changed(
         "ce_source": SOURCE,
         "ce_subject": key,
         "ce_time": occurred,
-        "ce_correlationid": str(correlation_id),
+        "ce_correlationid": correlation,
         "content-type": "application/json",
     }
     if traceparent:
@@ -76,6 +77,12 @@ def purchase_changed(
         payload=orjson.dumps(value).decode(),
         headers=headers,
     )
+
+
+@lru_cache(maxsize=16)
+def _occasion(occurred_at: datetime, correlation_id: uuid.UUID) -> tuple[str, str]:
+    """Return both as text, the same for all events of a batch."""
+    return rfc3339(occurred_at), str(correlation_id)
 
 
 def snapshot(purchase: PromotionPurchase, targets: Sequence[Target]) -> dict[str, Any]:

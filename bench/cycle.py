@@ -1,0 +1,155 @@
+"""The expiry cycle: against plain SQL and plain Django, as the table grows, and with dead rows in its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import psycopg
+
+from bench import floors, world
+from bench.figures import Figure, milliseconds
+from bench.measure import Sample, interleaved, ratio
+
+BATCH = 200
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+def measure(url: str, *, purchases: int, dead: int, held: int, rounds: int) -> Iterator[Figure]:
+    """Yield the figures of the cycle."""
+    world.use("pinpromo")
+    world.fill(due=(3 * rounds + 20) * BATCH, running=purchases // 10, expired=purchases * 9 // 10)
+    yield from _against_floors(url, purchases, rounds)
+    yield _empty(purchases)
+    yield from _as_it_grows(url, purchases, dead, held, rounds)
+
+
+def expire(as_of: datetime | None = None) -> int:
+    """Run the cycle under measurement, as the worker does."""
+    from promotion.expiration import run_cycle
+
+    return run_cycle(as_of=as_of or datetime.now(UTC), batch_size=BATCH, budget=30.0).expired
+
+
+def _against_floors(url: str, purchases: int, rounds: int) -> Iterator[Figure]:
+    with psycopg.connect(url, autocommit=True) as link:
+        taken = interleaved(
+            {
+                "floor": lambda: floors.expire_in_sql(link, datetime.now(UTC), BATCH),
+                "cycle": expire,
+                "naive": lambda: floors.expire_naively(datetime.now(UTC), BATCH),
+            },
+            rounds=rounds,
+        )
+    yield Figure(
+        f"cycle of {BATCH} at {purchases:,} purchases",
+        ratio(taken["cycle"], taken["floor"]),
+        2.0,
+        1.4,
+        "one raw SQL statement",
+        milliseconds(cycle=taken["cycle"], raw=taken["floor"]),
+    )
+    yield Figure(
+        "the same, how many times faster",
+        ratio(taken["naive"], taken["cycle"]),
+        10,
+        16,
+        "per-row save() and create()",
+        milliseconds(naive=taken["naive"]),
+        at_least=True,
+    )
+
+
+def _empty(purchases: int) -> Figure:
+    from django.db import connection, transaction
+
+    def select_one() -> None:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+            cursor.fetchone()
+
+    taken = interleaved({"floor": select_one, "empty": lambda: expire(LONG_AGO)}, rounds=300)
+    return Figure(
+        f"empty cycle at {purchases:,} purchases",
+        ratio(taken["empty"], taken["floor"]),
+        4,
+        2,
+        "`SELECT 1` in a transaction",
+        milliseconds(empty=taken["empty"], select_1=taken["floor"]),
+    )
+
+
+def _as_it_grows(url: str, purchases: int, dead: int, held: int, rounds: int) -> Iterator[Figure]:
+    due = (rounds + 5) * BATCH
+    for name in ("fresh", "grown", "churned", "held"):
+        world.create(name)
+    world.use("churned")
+    world.leave_dead_entries(dead)
+    world.fill(due=due, settle=False)
+    with psycopg.connect(world.url_of(url, "held")) as old:
+        old.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        old.execute("SELECT count(*) FROM promotion.promotion_purchases")
+        world.use("held")
+        world.leave_dead_entries(held)
+        world.fill(due=due, settle=False)
+        world.use("grown")
+        world.fill(due=due, running=purchases // 10, expired=purchases * 9 // 10)
+        world.use("fresh")
+        world.fill(due=due, running=1_000, expired=9_000)
+        cycles = _in_turn(("fresh", "grown", "churned"), rounds)
+        claims = _claims_in_turn(("fresh", "held"), rounds)
+    for name, label, must, aim in (
+        ("grown", f"cycle at {purchases:,} purchases", 1.5, 1.2),
+        ("churned", f"cycle after {dead:,} expired without vacuum", 1.5, 1.2),
+    ):
+        yield Figure(
+            label,
+            ratio(cycles[name], cycles["fresh"]),
+            must,
+            aim,
+            "the same at 10,000, vacuumed",
+            milliseconds(**{name: cycles[name], "fresh": cycles["fresh"]}),
+        )
+    yield Figure(
+        f"claim while an old snapshot holds {held:,} dead entries",
+        ratio(claims["held"], claims["fresh"]),
+        3,
+        1.5,
+        "fresh",
+        milliseconds(held=claims["held"], fresh=claims["fresh"]),
+    )
+
+
+def _in_turn(databases: tuple[str, ...], rounds: int) -> dict[str, Sample]:
+    """Time a cycle in each database, in turn; changing over is not timed."""
+    values: dict[str, list[float]] = {name: [] for name in databases}
+    for number in range(-2, rounds):
+        for name in databases:
+            world.use(name)
+            taken = interleaved({"cycle": expire}, rounds=1, warm_up=0)["cycle"].values[0]
+            if number >= 0:
+                values[name].append(taken)
+    return {name: Sample(taken) for name, taken in values.items()}
+
+
+def _claims_in_turn(databases: tuple[str, ...], rounds: int) -> dict[str, Sample]:
+    values: dict[str, list[float]] = {name: [] for name in databases}
+    for _ in range(rounds):
+        for name in databases:
+            world.use(name)
+            values[name].append(interleaved({"claim": _claim}, rounds=1, warm_up=1)["claim"].values[0])
+    return {name: Sample(taken) for name, taken in values.items()}
+
+
+def _claim() -> None:
+    """Look ahead and lock a batch, as a cycle does, and give it back."""
+    from django.db import transaction
+
+    from promotion.claiming import Candidates, Place, look_ahead
+
+    now = datetime.now(UTC)
+    oldest = look_ahead(now, retries=1_000).oldest_due
+    assert oldest is not None
+    with transaction.atomic():
+        assert len(Candidates(at=now, after=Place.before(oldest)).lock(BATCH)) == BATCH
+        transaction.set_rollback(True)
