@@ -1,4 +1,4 @@
-"""Hands messages to Kafka. The only module that knows confluent_kafka.
+"""Hands messages to Kafka. Nothing but this and `reading` knows confluent_kafka.
 
 Note [Order]: a gapless idempotent producer sends the batch in one go. At the first refusal it stops for good, so
 nothing overtakes a refused message. But a broker refuses whole requests, innocent messages included; so whatever is
