@@ -78,6 +78,10 @@ up: $(READY) ## keep such a stack running in the background, with the admin on a
 down: $(READY) ## end what `make up` started
 	@$(BIN)/python -m devstack down
 
+EXAMPLES ?= 1000
+fuzz: $(READY) ## play EXAMPLES random histories of purchases against a plain model
+	@FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/fuzz
+
 DURATION ?= 600
 chaos: $(READY) ## break the whole system at random for DURATION seconds, heal it, and judge (SEED=... repeats a run)
 	@$(BIN)/python -m chaos --duration $(DURATION) $(if $(SEED),--seed $(SEED))
