@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: bench chaos chaos-mutants help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser dashboard-image demo up down requirements
+.PHONY: audit bench chaos chaos-mutants help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser dashboard-image demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -68,6 +68,9 @@ dashboard-image: $(READY) ## draw docs/images/promotion-overview.png from live d
 bench: $(READY) ## measure against floors and peers, write docs/performance.md (SIZE=small: 3 minutes, full: 15)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/charts.txt
 	@$(BIN)/python -m bench --size $(or $(SIZE),full)
+
+audit: $(READY) ## look the pinned packages up in PyPI's list of known vulnerabilities (needs the internet)
+	@$(BIN)/pip-audit --strict --disable-pip --no-deps -r requirements/base.txt -r requirements/tracing.txt
 
 demo: $(READY) ## show the whole system at work on throw-away servers, and check it
 	@$(BIN)/python -m devstack demo
