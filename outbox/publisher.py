@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -43,6 +44,9 @@ class Publisher:
         self._given = {"bootstrap.servers": bootstrap_servers, **properties}
         self._complaint = ""
         self._answers = False
+        # By event id: acknowledged, while the database has not taken the mark so far. Not by the message's number,
+        # which after a restored backup can be another message's.
+        self.unmarked: dict[uuid.UUID, Acknowledgement] = {}
         self._producer: Producer | None = self._create(gapless=True)
 
     def probe(self) -> None:

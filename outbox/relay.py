@@ -47,7 +47,8 @@ class CycleResult:
 def run_cycle(publisher: Publisher, *, at: datetime, batch_size: int, stop: Stop) -> CycleResult:
     """Publish up to `batch_size` of the messages that are publishable at `at`.
 
-    Raises Django's database errors; what was published by then is published again later.
+    Raises Django's database errors; what was published by then is marked later, without publishing it again if it is
+    this process that gets to it.
     """
     started = time.monotonic()
     result = CycleResult()
@@ -59,15 +60,30 @@ def run_cycle(publisher: Publisher, *, at: datetime, batch_size: int, stop: Stop
         for message in refused:
             _note_refusal(message, outcome.refused[message.pk], at=at)
         Outbox.objects.bulk_update(refused, ["attempts", "last_error", "next_attempt_at", "parked_at"])
+    publisher.unmarked.clear()
     _settle(result, messages, outcome)
     result.duration_ms = round((time.monotonic() - started) * 1000, 3)
     return result
 
 
 def _publish(messages: Sequence[Outbox], publisher: Publisher, *, stop: Stop) -> Outcome:
-    began = time.time_ns()
-    outcome = publisher.publish(messages, stop=stop)
-    tracing.sent(messages, outcome, began=began)
+    """Publish those that are not known to be in the topic; the others only have to be marked.
+
+    A full disk or a lock on the table can keep the marks out for hours, and every commit wakes the relay: each time the
+    whole batch would go to the topic again.
+    """
+    unmarked = publisher.unmarked
+    fresh = [message for message in messages if message.event_id not in unmarked]
+    outcome = Outcome()
+    if fresh:
+        began = time.time_ns()
+        outcome = publisher.publish(fresh, stop=stop)
+        tracing.sent(fresh, outcome, began=began)
+    for message in messages:
+        if message.event_id in unmarked:
+            outcome.acknowledged[message.pk] = unmarked[message.event_id]
+        elif message.pk in outcome.acknowledged:
+            unmarked[message.event_id] = outcome.acknowledged[message.pk]
     return outcome
 
 

@@ -1,10 +1,11 @@
 """The relay's cycle: what is marked, what is tried again and when, what is parked."""
 
+import contextlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import structlog
-from django.db import transaction
+from django.db import OperationalError, connection, transaction
 
 from devstack.mock import PRODUCE
 from outbox.models import Outbox
@@ -143,3 +144,48 @@ def test_late_commit_goes_out(cycle):
 def test_cycle_refuses_to_stand_inside_a_transaction(cycle):
     with pytest.raises(RuntimeError), transaction.atomic():
         cycle()
+
+
+@contextlib.contextmanager
+def full_disk():
+    """Refuse every mark, as a full disk or a long lock on the table does."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "CREATE FUNCTION promotion.no_room() RETURNS trigger LANGUAGE plpgsql AS"
+            " $$ BEGIN RAISE EXCEPTION USING ERRCODE = 'disk_full'; END $$;"
+            "CREATE TRIGGER no_room BEFORE UPDATE ON promotion.outbox EXECUTE FUNCTION promotion.no_room()"
+        )
+        try:
+            yield
+        finally:
+            cursor.execute("DROP FUNCTION promotion.no_room() CASCADE")
+
+
+def test_what_could_not_be_marked_is_marked_later_and_not_published_again(cycle):
+    (first,) = record("a")
+    cycle()
+    ids = record("a", count=3)
+    with full_disk():
+        for _ in range(3):
+            with pytest.raises(OperationalError):
+                cycle()
+    assert states(*ids) == ["pending"] * 3
+    (later,) = record("a")
+
+    assert cycle().published == 4
+
+    rows = Outbox.objects.filter(pk__in=[first, *ids, later]).order_by("id")
+    offsets = list(rows.values_list("published_offset", flat=True))
+    assert offsets == list(range(offsets[0], offsets[0] + 5))  # a second copy would have taken a place in between
+
+
+def test_what_another_relay_has_published_in_the_meantime_is_forgotten(cycle, publisher):
+    (message,) = record("a")
+    with full_disk(), pytest.raises(OperationalError):
+        cycle()
+    Outbox.objects.filter(pk=message).update(published_at=NOW)
+    assert publisher.unmarked
+
+    cycle()
+
+    assert publisher.unmarked == {}
