@@ -89,7 +89,7 @@ DURATION ?= 600
 chaos: $(READY) ## break the whole system at random for DURATION seconds, heal it, and judge (SEED=... repeats a run)
 	@$(BIN)/python -m chaos --duration $(DURATION) $(if $(SEED),--seed $(SEED))
 
-chaos-mutants: $(READY) ## check that the campaign can fail: break the product in seven ways, each must be caught
+chaos-mutants: $(READY) ## check that the campaign can fail: break the product in six ways, each must be caught
 	@$(BIN)/python -m chaos.mutants
 
 requirements: $(READY) ## compile requirements/*.in into pinned *.txt

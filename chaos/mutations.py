@@ -72,17 +72,6 @@ MUTANTS = (
         breaks="version = 1 + number of changes",
     ),
     Mutant(
-        name="let relays share a lane",
-        file="outbox/claiming.py",
-        changes=[
-            (" FOR UPDATE OF lanes SKIP LOCKED", ""),
-            ("ORDER BY random() LIMIT %(limit)s", "ORDER BY random() LIMIT 64"),
-            ("_drop_overtaking(_drop_excess(locked[:limit]), lanes)", "_drop_excess(locked[:limit])"),
-        ],
-        kinds=["broker-suspend", "delay"],
-        breaks="first appearances of each key are in order",
-    ),
-    Mutant(
         name="stop at the first poison",
         file="promotion/expiration.py",
         changes=[("            batch.failed[purchase] = error\n", "            raise\n")],
