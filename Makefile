@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: audit bench chaos chaos-mutants help venv check lint test coverage test-devstack test-kafka test-monitoring test-browser dashboard-image demo up down requirements
+.PHONY: audit bench chaos chaos-mutants help venv check lint test coverage test-devstack test-kafka test-monitoring test-system test-browser dashboard-image demo up down requirements
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -50,6 +50,10 @@ test-devstack: $(READY) ## the tests of the embedded servers themselves
 
 test-kafka: $(READY) ## repeat the broker's tests with a real Apache Kafka (needs Java 17 and Maven)
 	@$(BIN)/pytest --real-kafka -m "kafka or broker"
+
+test-system: $(READY) ## behind PgBouncer (Debian: apt-get install pgbouncer)
+	@command -v pgbouncer >/dev/null || { echo "pgbouncer is missing; install it (Debian: apt-get install pgbouncer)" >&2; exit 1; }
+	@$(BIN)/pytest -m system
 
 test-monitoring: $(READY) ## the alerts, with promtool, and live with Prometheus and Alertmanager (about a minute)
 	@for tool in prometheus promtool amtool; do command -v $$tool >/dev/null || { \
