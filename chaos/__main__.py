@@ -17,6 +17,7 @@ DURATION = 600.0
 
 def main() -> int:
     """Do what the command line says; the exit code."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background of a script
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     options = _parser().parse_args()
     brokers = {"auto": None, "kafka": True, "embedded": False}
