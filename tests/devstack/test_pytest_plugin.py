@@ -1,4 +1,6 @@
 import os
+import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -8,11 +10,14 @@ import pytest
 _ROOT = Path(__file__).parent.parent.parent
 _TESTS = """
 import os
+import psycopg
 import pytest
 
 def test_environment():
     print({name: os.environ.get(name) for name in ("DATABASE_URL", "DEBUG", "PINPROMO_ENV_FILE", "OPS_PORT")})
     print("secret", len(os.environ["SECRET_KEY"]))
+    if "@127.0.0.1:" in os.environ["DATABASE_URL"]:
+        psycopg.connect(os.environ["DATABASE_URL"]).close()
 
 @pytest.mark.broker
 def test_any_broker(): pass
@@ -53,6 +58,8 @@ def test_it_starts_what_is_not_given_and_shuts_the_developers_settings_out(proje
     assert "'DEBUG': None, 'PINPROMO_ENV_FILE': '', 'OPS_PORT': None}" in run.stdout
     assert "secret 67" in run.stdout
     assert "2 passed, 1 deselected" in run.stdout
+    with socket.socket() as probe:  # stopped before the run has ended, not some time after
+        assert probe.connect_ex(("127.0.0.1", int(re.search(r"embedded 18.* on 127.0.0.1:(\d+)", run.stdout)[1])))
 
 
 def test_a_given_database_is_used(project):
