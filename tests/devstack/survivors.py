@@ -1,6 +1,7 @@
 """Processes and folders that must be gone."""
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -62,3 +63,5 @@ def owner(*arguments):
             process.kill()
             for left in filter(lives, descendants):
                 left.kill()
+            for folder in folders:
+                shutil.rmtree(folder, ignore_errors=True)
