@@ -26,7 +26,7 @@ MUTANTS = (
     Mutant(
         name="drop SKIP LOCKED",
         file="promotion/claiming.py",
-        changes=[("FOR UPDATE OF purchase SKIP LOCKED", "FOR UPDATE OF purchase")],
+        changes=[("select_for_update(skip_locked=True)[:limit]", "select_for_update()[:limit]")],
         kinds=["lock-purchases"],
         breaks="every expiry within",
     ),

@@ -58,6 +58,10 @@ class OutboxQuerySet(models.QuerySet["Outbox"]):
         waiting = Outbox.objects.pending().filter(key=OuterRef("key"), id__lte=OuterRef("id"), next_attempt_at__gt=at)
         return self.pending().filter(~Exists(waiting))
 
+    def lock_batch(self) -> list[Outbox]:
+        """Lock and return the messages in id order, passing over those that somebody else holds locked."""
+        return list(self.order_by("id").select_for_update(skip_locked=True))
+
     def mark_published(self, acknowledged: Mapping[int, Acknowledgement]) -> list[tuple[str, float]]:
         """Mark what the broker has acknowledged; return each message's topic and its age in seconds."""
         if not acknowledged:

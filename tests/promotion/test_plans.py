@@ -35,7 +35,7 @@ def explained():
     plans, execute = [], psycopg.Cursor.execute
 
     def explain(self, statement, parameters=None, **options):
-        if "FROM promotion.promotion_purchases" in statement:
+        if "SELECT" in statement and "promotion_purchases" in statement:
             told = execute(self, f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {statement}", parameters)
             plans.append("\n".join(line for (line,) in told.fetchall()))
         return execute(self, statement, parameters, **options)
