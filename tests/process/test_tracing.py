@@ -83,4 +83,4 @@ def test_collector_that_refuses_is_no_reason_to_fail_and_is_told_of_sparingly():
 
     assert finished.returncode == 0
     assert finished.stdout.startswith("expired 3,")
-    assert 0 < finished.stderr.count('"logger": "opentelemetry') <= 4
+    assert 0 < finished.stderr.count('"logger":"opentelemetry') <= 4
