@@ -1,17 +1,20 @@
 """Real processes and real signals: all or nothing, exit 0, no lock left (R-24, R-65)."""
 
 import json
+import re
 import signal
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from django.db import connection
 
+from devstack.ports import wait_until
 from promotion.models import ExpirationFailure
 from tests.factories import NOW, PurchaseFactory
 from tests.gates import EVENTS_WRITTEN, PURCHASES_WRITTEN, Gate
-from tests.programs import Program, manage
+from tests.programs import PATIENCE, Program, manage
 from tests.readings import events, rows, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -98,8 +101,14 @@ def test_kill_9_in_mid_batch_frees_the_rows_at_once():
     assert {values["version"] for values in rows().values()} == {2}
 
 
+def heeds_sigterm(pid):
+    """Whether manage.py has begun: until then no program can do anything about a signal."""
+    masks = re.findall(r"Sig(?:Blk|Cgt):\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())
+    return any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in masks)
+
+
 def test_sigterm_at_twenty_offsets_across_a_process_s_life():
-    """From before Python has loaded anything to after the commit: exit 0, and all or nothing, each time."""
+    """From the first lines of manage.py to after the commit: exit 0, and all or nothing, each time."""
     with connection.cursor() as cursor:
         cursor.execute(
             "CREATE FUNCTION public.test_hostile() RETURNS trigger LANGUAGE plpgsql AS"
@@ -110,13 +119,14 @@ def test_sigterm_at_twenty_offsets_across_a_process_s_life():
 
     def run(offset):
         with Program("expire_promotions", "--json") as program:
+            assert wait_until(lambda: heeds_sigterm(program.process.pid), seconds=PATIENCE)
             time.sleep(offset)
             code = program.stop()
             return code, [json.loads(line)["expired"] for line in program.lines if line.startswith('{"run_id"')]
 
     for step in range(20):
         purchases = PurchaseFactory.create_batch(10)
-        code, expired = run(0.05 + step * 0.06)
+        code, expired = run(step * 0.06)
         assert code == 0
         assert sum(expired) == (10 if assert_all_or_nothing(purchases) == "Expired" else 0)
         assert_nobody_holds_a_lock()
