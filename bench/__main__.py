@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import tempfile
 from collections.abc import Callable, Iterator
 
 from bench import cycle, figures, plots, processes, relay, workers, world
@@ -46,7 +47,9 @@ def main() -> None:
 
 def _quiet_logs() -> None:
     """The programs log as in production, line by line, into a file instead of the terminal."""
-    os.dup2(os.open("/tmp/pinpromo-bench.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), 2)
+    descriptor, path = tempfile.mkstemp(prefix="pinpromo-bench-", suffix=".log")
+    print(f"The programs' logs, and what may go wrong: {path}", flush=True)
+    os.dup2(descriptor, 2)
 
 
 if __name__ == "__main__":
