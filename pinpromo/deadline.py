@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterator
 
+from pinpromo import threads
 from pinpromo.database import interrupter
 
 NEVER = float("inf")
@@ -68,8 +69,7 @@ class _Watcher:
         with self._changed:
             self._watches.add(watch)
             if self._thread is None or not self._thread.is_alive():
-                self._thread = threading.Thread(target=self._run, name="deadline", daemon=True)
-                self._thread.start()
+                self._thread = threads.start("deadline", self._run)
             elif watch.due < self._wakes_at:
                 self._changed.notify()
 

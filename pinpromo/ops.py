@@ -1,6 +1,5 @@
 """The small HTTP server of a looping command: `/metrics`, `/healthz`, `/readyz`."""
 
-import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from django.core.management import CommandError
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from pinpromo import threads
 from pinpromo.pulse import Pulse
 
 
@@ -55,4 +55,4 @@ def serve(port: int, pulse: Pulse) -> None:
             f"port {port} cannot be served ({error.strerror}); choose another with --ops-port"
         ) from error
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, name="ops", daemon=True).start()
+    threads.start("ops", server.serve_forever)

@@ -2,10 +2,11 @@
 
 import faulthandler
 import os
-import threading
 import time
 
 import structlog
+
+from pinpromo import threads
 
 log = structlog.get_logger("pinpromo.pulse")
 
@@ -31,7 +32,7 @@ class Pulse:
 
     def watch(self) -> None:
         """Start the watchdog: a thread that ends the process when the loop hangs, so that it is started anew."""
-        threading.Thread(target=self._end_if_hung, name="watchdog", daemon=True).start()
+        threads.start("watchdog", self._end_if_hung)
 
     def _end_if_hung(self) -> None:
         while self.alive:

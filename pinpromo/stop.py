@@ -61,8 +61,11 @@ class Stop:
     ) -> None:
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)
         signal.set_wakeup_fd(self._previous_fd)
+        # Whoever blocked them around this wants none to matter: a late one must not change the exit code of a process
+        # that is about to end, whichever of its threads it reaches.
         for number, handler in self._previous.items():
-            signal.signal(number, handler)
+            if number not in self._mask:
+                signal.signal(number, handler)
         self._wakeup.close()
         self._thread.join()
         for end in (self._signals, self._woken, self._waker):

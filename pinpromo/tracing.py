@@ -1,7 +1,6 @@
 """Traces over OTLP, if OTEL_EXPORTER_OTLP_ENDPOINT says where to; otherwise making a span does nothing."""
 
 import atexit
-import threading
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -12,6 +11,8 @@ from django.http import HttpRequest, HttpResponse
 from opentelemetry import trace
 from opentelemetry.trace import Span, SpanContext, SpanKind, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from pinpromo import threads
 
 FLUSH_SECONDS = 2.0  # by how much a collector that does not answer delays the exit of a process, at most
 
@@ -46,9 +47,7 @@ def start(service: str) -> None:
 
 
 def _flush(shutdown: Callable[[], None]) -> None:
-    flusher = threading.Thread(target=shutdown, daemon=True)
-    flusher.start()
-    flusher.join(FLUSH_SECONDS)
+    threads.start("flush", shutdown).join(FLUSH_SECONDS)
 
 
 def traceparent(span: Span) -> str | None:

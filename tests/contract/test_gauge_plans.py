@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 
 MANY = """
 INSERT INTO promotion.promotion_purchases (tenant_id, package_kind, status, starts_at, ends_at)
-SELECT gen_random_uuid(), 'Boost', CASE WHEN number % 10 = 0 THEN 'Active' ELSE 'Expired' END,
+SELECT gen_random_uuid(), 'Boost', CASE WHEN number % 50 = 0 THEN 'Active' ELSE 'Expired' END,
        '2025-01-01Z', '2026-01-15Z'::timestamptz + number * interval '1 second'
 FROM generate_series(1, 50000) AS number;
 INSERT INTO promotion.outbox (event_type, aggregate_id, topic, key, payload, published_at)

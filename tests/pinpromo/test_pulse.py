@@ -49,7 +49,7 @@ def test_a_hung_loop_ends_the_process_and_says_where_it_hung():
     with start(moves=1, end="time.sleep(60)") as process:
         _output, errors = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert '"event": "loop_hung"' in errors
+    assert '"event":"loop_hung"' in errors
     assert 'File "<string>", line' in errors
 
 

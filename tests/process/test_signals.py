@@ -127,7 +127,7 @@ def test_sigterm_at_twenty_offsets_across_a_process_s_life():
     for step in range(20):
         purchases = PurchaseFactory.create_batch(10)
         code, expired = run(step * 0.06)
-        assert code == 0
+        assert code == 0, f"step {step}"
         assert sum(expired) == (10 if assert_all_or_nothing(purchases) == "Expired" else 0)
         assert_nobody_holds_a_lock()
         with connection.cursor() as cursor:
