@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import psycopg
@@ -28,17 +27,6 @@ SELECT (SELECT count(*) FROM promotion.promotion_purchases WHERE id = ANY(%(ids)
        (SELECT count(*) FROM promotion.outbox WHERE published_at IS NULL AND parked_at IS NULL),
        (SELECT count(*) FROM promotion.outbox WHERE published_at IS NOT NULL)
 """
-
-
-@dataclass(frozen=True)
-class State:
-    """The numbers that are shown as they change."""
-
-    expired: int
-    due: int
-    waiting: int
-    published: int
-    consumed: int
 
 
 def demo(*, seed: int = SEED) -> int:
@@ -109,7 +97,7 @@ def _watch(
     with psycopg.connect(database, autocommit=True) as connection:
         while True:
             expired, due, waiting, published = connection.execute(_STATE, {"ids": ids}).fetchone() or (0, 0, 0, 0)
-            state = State(expired, due, waiting, published, consumer.seen.messages)
+            state = report.State(expired, due, waiting, published, consumer.seen.messages)
             say.progress(state, goal=goal)
             if state.expired == goal and state.waiting == 0 and state.consumed >= len(ending):
                 return

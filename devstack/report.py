@@ -5,15 +5,12 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import psycopg
 
 from devstack.boosts import Seen
 from devstack.dataset import Purchase
-
-if TYPE_CHECKING:
-    from devstack.demo import State
 
 _ROWS = """
 SELECT p.id, p.status, p.version, extract(epoch FROM p.updated_at - p.ends_at)::float8,
@@ -23,6 +20,17 @@ FROM promotion.promotion_purchases p
 """
 _CLEAR = "\033[K"  # to the end of the line
 _LABELS = {"CatalogItem": "catalog cards", "NewsPost": "news posts"}
+
+
+@dataclass(frozen=True)
+class State:
+    """The numbers that are shown as they change."""
+
+    expired: int
+    due: int
+    waiting: int
+    published: int
+    consumed: int
 
 
 @dataclass
@@ -110,7 +118,7 @@ class Reporter:
         """Say what has been done."""
         print(f"{_CLEAR if self._live else ''}{time.monotonic() - self._began:5.1f} s  {text}", flush=True)
 
-    def progress(self, state: "State", *, goal: int) -> None:
+    def progress(self, state: State, *, goal: int) -> None:
         """Show how far it is; without a terminal only when something has changed."""
         filled = 24 * state.expired // goal
         line = (
