@@ -158,7 +158,7 @@ def _expire_due(
     while (places := batch_size - result.expired) > 0 and not stopping():
         batch = expire_batch(candidates, places, result, until=until)
         result.skipped_locked += batch.skipped_locked
-        if not batch.failed:
+        if not batch.failed or len(batch.purchases) < places:
             return
         candidates = replace(candidates, after=Place.of(batch.purchases[-1]))
 
@@ -167,13 +167,12 @@ def _retry(
     outlook: Outlook, result: CycleResult, *, batch_size: int, until: float, stopping: Callable[[], bool]
 ) -> None:
     """Try those again that failed in earlier cycles; forget those that are no longer due."""
-    stuck, size = outlook.stuck, min(batch_size, RETRY_BATCH)
+    stuck = outlook.stuck
     after = Place.before(outlook.oldest_due or result.as_of)
-    for start in range(0, len(stuck), size):
-        places = min(size, batch_size - result.expired)
-        if places <= 0 or stopping() or time.monotonic() > until:
+    while stuck and (places := min(RETRY_BATCH, batch_size - result.expired)) > 0:
+        if stopping() or time.monotonic() > until:
             return
-        tried = stuck[start : start + places]
+        tried, stuck = stuck[:places], stuck[places:]
         expire_batch(Candidates(at=result.as_of, after=after, among=tried), places, result, until=until)
         with bounded(seconds=SETTLE_SECONDS):
             ExpirationFailure.objects.forget_settled(tried)

@@ -54,6 +54,15 @@ def test_locked_rows_behind_the_last_taken_one_are_not_counted():
     assert (result.expired, result.skipped_locked) == (2, 1)
 
 
+def test_a_locked_row_behind_poison_is_counted_once():
+    PurchaseFactory(targets=0, ends_at=NOW.replace(hour=1))
+    locked = PurchaseFactory(ends_at=NOW.replace(hour=2))
+    with session() as other:
+        other.execute("SELECT FROM promotion.promotion_purchases WHERE id = %s FOR UPDATE", [locked.pk])
+        result = cycle()
+    assert (result.failed, result.skipped_locked) == (1, 1)
+
+
 def test_the_rows_stay_locked_until_the_commit():
     """While one worker writes, another finds nothing to take, and does not wait."""
     PurchaseFactory.create_batch(3)
