@@ -16,7 +16,7 @@ import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from pinpromo import tracebacks
-from pinpromo.sparing import Sparing
+from pinpromo.sparing import CrashesAlone, Sparing
 
 _encode_anything = json.JSONEncoder(default=repr).encode
 _UNWANTED = {"request", "server_time"}  # attributes that Django adds to its records: one quotes the query string
@@ -38,13 +38,14 @@ def configure(*, debug: bool = False) -> None:
             "version": 1,
             "disable_existing_loggers": False,
             "formatters": {"structured": {"()": _Formatter, "render": render}},
-            "filters": {"sparing": {"()": Sparing}},
+            "filters": {"sparing": {"()": Sparing}, "crashes": {"()": CrashesAlone}},
             "handlers": {
                 "stderr": {"class": "logging.StreamHandler", "formatter": "structured", "filters": ["sparing"]}
             },
             "root": {"handlers": ["stderr"], "level": level},
             "loggers": {
                 "django.db.backends": {"level": "INFO"},  # below it shows the values of each statement
+                "django.request": {"filters": ["crashes"]},
                 "axes": {"level": "WARNING"},
             },
         }

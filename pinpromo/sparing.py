@@ -1,4 +1,4 @@
-"""Keeps libraries that complain at every attempt from filling the logs."""
+"""Keeps libraries that complain at every attempt, or again, from filling the logs."""
 
 import logging
 import re
@@ -29,3 +29,14 @@ class Sparing(logging.Filter):
             self._quiet_until.clear()
         self._quiet_until[key] = now + EVERY
         return True
+
+
+class CrashesAlone(logging.Filter):
+    """Of Django's lines on answers of 500 and more, lets through those on uncaught errors.
+
+    Whoever answers so on purpose has said why in a line of its own.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether the record is worth a line."""
+        return record.levelno < logging.ERROR or record.exc_info is not None

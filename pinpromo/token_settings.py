@@ -1,5 +1,6 @@
-"""Refuses settings with which bearer tokens could not be verified, or not safely; imports no cryptography."""
+"""Refuses settings with which bearer tokens could not be verified, or not safely."""
 
+import contextlib
 from collections.abc import Sequence
 
 from django.core.exceptions import ImproperlyConfigured
@@ -30,6 +31,20 @@ def check(*, algorithms: Sequence[str], key: str, jwks_url: str) -> None:
         _check_secret(key, length=max(SYMMETRIC[name] for name in symmetric))
     elif "PUBLIC KEY-----" not in key:
         raise ImproperlyConfigured("JWT_KEY is no public key: set it to a PEM text (-----BEGIN PUBLIC KEY----- ...).")
+    else:
+        _check_public_key(key, algorithms)
+
+
+def _check_public_key(key: str, algorithms: Sequence[str]) -> None:
+    import jwt  # here, because it loads cryptography: only where there is a key
+
+    for name in algorithms:
+        with contextlib.suppress(ValueError, TypeError, jwt.PyJWTError):
+            jwt.get_algorithm_by_name(name).prepare_key(key)
+            return
+    raise ImproperlyConfigured(
+        f"JWT_KEY is damaged, or no key for {', '.join(algorithms)}: set it to the whole PEM text."
+    )
 
 
 def _check_address(jwks_url: str, *, symmetric: bool) -> None:

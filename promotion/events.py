@@ -36,6 +36,8 @@ def require_complete(purchase: PromotionPurchase, targets: Sequence[Target]) -> 
         raise IncompleteSnapshot("the package kind is unknown")
     if any(target.target_type not in _TARGET_TYPES for target in targets):
         raise IncompleteSnapshot("a target's type is unknown")
+    if purchase.version < 1:
+        raise IncompleteSnapshot("the version is not positive")
 
 
 def purchase_changed(

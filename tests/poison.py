@@ -34,6 +34,7 @@ KINDS = {
     "unknown package kind": {"package_kind": "Gold"},
     "unknown target type": {"targets__target_type": "Video"},
     "version exhausted": {"version": 2**31 - 1},
+    "version not positive": {"version": -1},
     **{kind: {"tenant_id": HOSTILE_TENANT} for kind in _TRIGGERS},
 }
 

@@ -102,6 +102,16 @@ def test_schema_refuses_a_damaged_expiry(damage):
         check(SCHEMA["examples"][0] | damage, SCHEMA)
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "oddity", [{"package_kind": ""}, {"targets__target_type": ""}, {"targets": 0}, {"version": -5}], ids=str
+)
+def test_a_purchase_that_nobody_expected_is_cancelled_by_an_event_of_the_contract(oddity):
+    purchase = PurchaseFactory(**oddity)
+    cancellation.cancel(purchase.pk, tenant_id=None, at=timezone.now(), correlation_id=uuid.uuid4())
+    check(json.loads(Outbox.objects.get().payload), SCHEMA)
+
+
 def test_asyncapi_document_speaks_of_this_topic_and_schema():
     channel = ASYNCAPI["channels"]["purchaseChanged"]
     assert ASYNCAPI["asyncapi"] == "3.1.0"

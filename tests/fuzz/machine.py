@@ -24,8 +24,8 @@ from tests.factories import NOW, PurchaseFactory, TargetFactory
 from tests.gates import session
 from tests.readings import messages, rows
 
-WRITTEN_IN_PYTHON = ("no targets", "unknown package kind", "unknown target type")
 REFUSED_BY_THE_DATABASE = ("version exhausted", "row refused")
+KINDS = st.sampled_from(["no targets", "unknown package kind", "unknown target type", *REFUSED_BY_THE_DATABASE])
 # The exact instant, and a microsecond around it, as often as anything else.
 AROUND = st.sampled_from([timedelta(microseconds=microseconds) for microseconds in (-1, 0, 1)])
 LATER = st.integers(0, 4).map(lambda minutes: timedelta(minutes=minutes))
@@ -72,7 +72,7 @@ class Promotions(RuleBasedStateMachine):
     def buy(self, ends_in):
         return self._add(PurchaseFactory(ends_at=self.now + ends_in))
 
-    @rule(target=stuck, kind=st.sampled_from([*WRITTEN_IN_PYTHON, *REFUSED_BY_THE_DATABASE]))
+    @rule(target=stuck, kind=KINDS)
     def buy_poison(self, kind):
         (purchase,) = poison.create(kind, ends_at=self.now - timedelta(minutes=1))
         return self._add(purchase, poison=kind)
@@ -92,6 +92,12 @@ class Promotions(RuleBasedStateMachine):
             PromotionPurchaseTarget.objects.filter(purchase=purchase).update(target_type="NewsPost")
             TargetFactory(purchase_id=purchase)
         return purchase
+
+    @rule(target=purchases, kind=KINDS)
+    def a_stuck_one_is_healed(self, kind):
+        purchase = self.buy_poison(kind)
+        self._cycle(5, self._due())
+        return self.heal(purchase)
 
     @rule(purchase=purchases)
     def cancel(self, purchase):
@@ -118,9 +124,10 @@ class Promotions(RuleBasedStateMachine):
     def time_passes(self, span):
         self.now += span
 
-    @rule(purchase=purchases, offset=AROUND)
-    def time_comes_to_the_end_of(self, purchase, offset):
-        self.now = max(self.now, self.model[purchase].ends_at + offset)
+    @rule(offset=AROUND)
+    def time_comes_to_the_next_end(self, offset):
+        ends = [expected.ends_at for expected in self.model.values() if expected.status == "Active"]
+        self.now = max(self.now, min((end for end in ends if end > self.now), default=self.now) + offset)
 
     @rule(batch_size=SIZES)
     def cycle(self, batch_size):
@@ -145,6 +152,8 @@ class Promotions(RuleBasedStateMachine):
         assert set(ended) <= free
         assert len(ended) == result.expired == min(batch_size, len(free))
         assert {pk for pk in self._stuck() - known if not self.model[pk].poison} == set()
+        if result.expired < batch_size:  # nothing was left for a later cycle
+            assert self._due(poisoned=True) <= self._stuck()
         for pk in ended:
             assert found[pk]["updated_at"] == self.now
             self.model[pk].end("Expired", self.now)
@@ -186,11 +195,11 @@ class Promotions(RuleBasedStateMachine):
             with connection.cursor() as cursor:
                 cursor.execute("DROP FUNCTION public.test_crash CASCADE")
 
-    def _due(self):
+    def _due(self, *, poisoned=False):
         return {
             pk
             for pk, expected in self.model.items()
-            if expected.status == "Active" and expected.ends_at <= self.now and not expected.poison
+            if expected.status == "Active" and expected.ends_at <= self.now and bool(expected.poison) == poisoned
         }
 
     def _stuck(self):

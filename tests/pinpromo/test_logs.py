@@ -145,3 +145,16 @@ def test_reader_that_is_gone_does_no_harm():
     os.close(writing)
 
     assert finished.stdout == "done\n"
+
+
+def test_an_answer_of_500_and_more_has_its_line_from_whoever_gave_it():
+    lines = lines_of("""
+request = logging.getLogger("django.request")
+request.error("Service Unavailable", extra={"status_code": 503})
+request.warning("Not Found", extra={"status_code": 404})
+try:
+    {}["x"]
+except KeyError:
+    request.error("Internal Server Error", exc_info=True, extra={"status_code": 500})
+""")
+    assert [line["event"] for line in lines] == ["Not Found", "Internal Server Error"]

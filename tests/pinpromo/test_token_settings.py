@@ -7,6 +7,7 @@ from pinpromo import token_settings
 from tests.tokens import PUBLIC_PEM
 
 SECRET = "s" * 32
+DAMAGED_PEM = PUBLIC_PEM.replace("A", "B")
 PRIVATE_PEM = "-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----"
 
 
@@ -38,6 +39,9 @@ def test_accepted(algorithms, key, jwks_url):
         (["RS256"], "", "file:///etc/passwd", "no web address"),
         (["RS256"], SECRET, "", "no public key"),
         (["RS256"], PRIVATE_PEM, "", "no public key"),
+        (["RS256", "ES256"], DAMAGED_PEM, "", "JWT_KEY is damaged, or no key for RS256, ES256"),
+        (["RS256"], PUBLIC_PEM[:200], "", "JWT_KEY is damaged"),
+        (["ES256"], PUBLIC_PEM, "", "no key for ES256"),
     ],
 )
 def test_refused(algorithms, key, jwks_url, message):
