@@ -51,8 +51,9 @@ test-devstack: $(READY) ## the tests of the embedded servers themselves
 test-kafka: $(READY) ## repeat the broker's tests with a real Apache Kafka (needs Java 17 and Maven)
 	@$(BIN)/pytest --real-kafka -m "kafka or broker"
 
-test-system: $(READY) ## behind PgBouncer (Debian: apt-get install pgbouncer)
-	@command -v pgbouncer >/dev/null || { echo "pgbouncer is missing; install it (Debian: apt-get install pgbouncer)" >&2; exit 1; }
+test-system: $(READY) ## behind PgBouncer, and with a wall clock that jumps (Debian: apt-get install pgbouncer faketime)
+	@for tool in pgbouncer faketime; do command -v $$tool >/dev/null || { \
+	  echo "$$tool is missing; install it (Debian: apt-get install pgbouncer faketime)" >&2; exit 1; }; done
 	@$(BIN)/pytest -m system
 
 test-monitoring: $(READY) ## the alerts, with promtool, and live with Prometheus and Alertmanager (about a minute)
@@ -86,8 +87,9 @@ down: $(READY) ## end what `make up` started
 	@$(BIN)/python -m devstack down
 
 EXAMPLES ?= 1000
-fuzz: $(READY) ## play EXAMPLES random histories of purchases against a plain model
+fuzz: $(READY) ## play EXAMPLES random histories of purchases against a plain model, then four loops for two minutes
 	@FUZZ_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/fuzz
+	@FOUR_LOOPS_SECONDS=120 $(BIN)/pytest -s tests/process/test_four_loops.py
 
 DURATION ?= 600
 chaos: $(READY) ## break the whole system at random for DURATION seconds, heal it, and judge (SEED=... repeats a run)

@@ -10,7 +10,7 @@ import pytest
 from django.db import Error, OperationalError, connection
 from django.utils import timezone
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from outbox import relay
 from outbox.models import Outbox
@@ -68,9 +68,9 @@ class Promotions(RuleBasedStateMachine):
         self.now = NOW
         self.model = {}
 
-    @rule(target=purchases, ends_in=AROUND | LATER)
-    def buy(self, ends_in):
-        return self._add(PurchaseFactory(ends_at=self.now + ends_in))
+    @rule(target=purchases, ends_in=AROUND | LATER, number=st.integers(1, 3))
+    def buy(self, ends_in, number):
+        return multiple(*map(self._add, PurchaseFactory.create_batch(number, ends_at=self.now + ends_in)))
 
     @rule(target=stuck, kind=KINDS)
     def buy_poison(self, kind):
