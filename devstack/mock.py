@@ -78,7 +78,10 @@ class MockCluster:
         self._ask("topic_error", name=name, code=code)
 
     def set_leader(self, name: str, partition: int, broker_id: int) -> None:
-        """Move a partition to another broker; -1 leaves it without one."""
+        """Move a partition to another broker; -1 leaves it without one.
+
+        The mock dies when a client that does not know yet sends to a partition without a leader.
+        """
         self._ask("set_leader", name=name, partition=partition, broker_id=broker_id)
 
     def _ask(self, do: str, **arguments: Any) -> Any:

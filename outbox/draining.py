@@ -46,18 +46,23 @@ class Relay:
         """
         if time.monotonic() < self._retry_at:
             return False
-        try:
-            self._publisher.probe()
-        except BrokerUnavailable as error:
-            self._broker_failed(str(error))
-            return False
         while not self._stop.requested:
+            if not self._reaches_broker():
+                return False
             with structlog.contextvars.bound_contextvars(run_id=str(uuid.uuid4())):
                 result = self._cycle()
             if result.outage:
                 return False
             if not result.claimed:
                 return True
+        return True
+
+    def _reaches_broker(self) -> bool:
+        try:
+            self._publisher.probe()
+        except BrokerUnavailable as error:
+            self._broker_failed(str(error))
+            return False
         return True
 
     def _cycle(self) -> CycleResult:

@@ -13,7 +13,7 @@ PUBLISHED = Counter(
 )
 ERRORS = Counter(
     "outbox_publish_errors_total",
-    "Messages that were not acknowledged, by reason: rejected, topic, denied or unknown. Worry when it keeps growing.",
+    "Messages not acknowledged, by reason: rejected, topic, denied, leaderless, unknown. Worry when it keeps growing.",
     ["topic", "reason"],
 )
 DELAY = Histogram(

@@ -54,6 +54,7 @@ class Failure(StrEnum):
     REJECTED = "rejected"  # this very message is refused, by the broker or already by the client
     TOPIC = "topic"  # the topic does not exist, or its name is impossible
     DENIED = "denied"  # the relay may not write to the topic
+    LEADERLESS = "leaderless"  # its partition has no leader; those of other partitions go on
     UNKNOWN = "unknown"  # no word, or one that says nothing of the message
 
     @classmethod

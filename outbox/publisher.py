@@ -1,9 +1,10 @@
 """Hands messages to Kafka. Nothing but this and `reading` knows confluent_kafka.
 
-Note [Order]: a gapless idempotent producer sends the batch in one go. At the first refusal it stops for good, so
-nothing overtakes a refused message. But a broker refuses whole requests, innocent messages included; so whatever is
-not acknowledged then goes again through a second producer, one message at a time, and only the guilty is refused.
-A refused message stops its key.
+Note [Order]: a gapless idempotent producer sends the batch in one go. At the first refusal it stops for good, and a
+broker takes nothing behind a gap, so nothing overtakes a refused message. A broker that has nothing of this producer
+in a partition yet cannot see a gap, though; so the first message of each key goes ahead of the rest. And a broker
+refuses whole requests, innocent messages included; so whatever is not acknowledged then goes again through a second
+producer, one message at a time, and only the guilty is refused. A refused message stops its key.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from outbox.models import Outbox
 from outbox.outcomes import Acknowledgement, Failure, Outcome, Refusal
+from outbox.partitions import Partitions
 from pinpromo.stop import Stop
 
 DELIVERY_SECONDS = 6.0  # librdkafka gives a message up after this time
 PUBLISH_SECONDS = 7.0  # ... and the publisher a batch after this,
 STOPPING_SECONDS = 3.0  # or after this, once a stop is asked for
 PROBE_SECONDS = 2.0
+LEADERLESS_SECONDS = 1.0  # between two looks whether a partition has a leader again
 
 _IN_VAIN = Refusal(Failure.UNKNOWN, "no acknowledgement in time")
 
@@ -44,28 +47,52 @@ class Publisher:
         self._given = {"bootstrap.servers": bootstrap_servers, **properties}
         self._complaint = ""
         self._answers = False
+        self._partitions = Partitions()
+        self._looked_at = 0.0
         # By event id: acknowledged, while the database has not taken the mark so far. Not by the message's number,
         # which after a restored backup can be another message's.
         self.unmarked: dict[uuid.UUID, Acknowledgement] = {}
         self._producer: Producer | None = self._create(gapless=True)
 
     def probe(self) -> None:
-        """Make sure that a broker answers, unless the last batch went well. Raises BrokerUnavailable in 2 seconds."""
+        """Make sure that a broker answers, unless the last batch went well; learn which partitions have no leader.
+
+        Raises BrokerUnavailable in 2 seconds.
+        """
         self._producer = self._producer or self._create(gapless=True)
-        if self._answers:
+        if self._answers and (self._partitions.all_led or time.monotonic() < self._looked_at + LEADERLESS_SECONDS):
             return
         self._complaint = ""
         try:
-            self._producer.list_topics(timeout=PROBE_SECONDS)
+            self._partitions.learn(self._producer.list_topics(timeout=PROBE_SECONDS))
         except KafkaException as error:
             _serve(self._producer, 0)
             raise BrokerUnavailable(self._complaint or _describe(error.args[0])) from error
-        self._answers = True
+        self._answers, self._looked_at = True, time.monotonic()
 
     def publish(self, messages: Sequence[Outbox], *, stop: Stop) -> Outcome:
         """Publish `messages`, those of one key in this order, in PUBLISH_SECONDS at most."""
-        self._complaint = ""
         outcome = Outcome()
+        if ready := self._set_leaderless_aside(messages, outcome):
+            self._send(ready, outcome, stop)
+        return outcome
+
+    def _set_leaderless_aside(self, messages: Sequence[Outbox], outcome: Outcome) -> Sequence[Outbox]:
+        """Refuse the first message of each key whose partition has no leader; return those that do not stand behind."""
+        if self._partitions.all_led:
+            return messages
+        ready, stopped = list[Outbox](), set[str]()
+        for message in messages:
+            partition = self._partitions.leaderless(message.topic, message.key)
+            if partition is not None and message.key not in stopped:
+                outcome.refused[message.pk] = Refusal(Failure.LEADERLESS, f"partition {partition} has no leader")
+                stopped.add(message.key)
+            elif message.key not in stopped:
+                ready.append(message)
+        return ready
+
+    def _send(self, messages: Sequence[Outbox], outcome: Outcome, stop: Stop) -> None:
+        self._complaint = ""
         patience = _Patience(PUBLISH_SECONDS, stop)
         producer, self._producer = self._producer or self._create(gapless=True), None
         reports = _send_together(_Flight(producer, outcome, patience), messages)
@@ -82,7 +109,6 @@ class Publisher:
         elif reports and not stop.requested:
             self._answers = False
             outcome.outage = self._complaint or next(iter(reports.values())).reason
-        return outcome
 
     def _create(self, *, gapless: bool) -> Producer:
         configuration: dict[str, Any] = {
@@ -188,16 +214,23 @@ class _Flight:
 
 
 def _send_together(flight: _Flight, messages: Sequence[Outbox]) -> Mapping[int, Refusal]:
-    """Send all at once; return the reports on those not acknowledged, which may be the fault of others."""
+    """Send all in two waves; return the reports on those not acknowledged, which may be the fault of others."""
     stopped: set[str] = set()
+    first = {message.key: message.pk for message in reversed(messages)}
+    ahead = [message for message in messages if message.pk == first[message.key]]
+    behind = [message for message in messages if message.pk != first[message.key]]
+    return _send_wave(flight, ahead, stopped) or _send_wave(flight, behind, stopped)
+
+
+def _send_wave(flight: _Flight, messages: Sequence[Outbox], stopped: set[str]) -> Mapping[int, Refusal]:
     for message in messages:
         if message.key in stopped:
             continue
         refusal = flight.add(message)
         if refusal is None:
             continue
-        if refusal.failure is Failure.UNKNOWN:
-            return {message.pk: refusal}
+        if refusal.failure is Failure.UNKNOWN:  # perhaps because of the report on an earlier one
+            return {**flight.land(), message.pk: refusal}
         flight.outcome.refused[message.pk] = refusal
         stopped.add(message.key)
     return flight.land()

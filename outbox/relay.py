@@ -25,7 +25,7 @@ log = structlog.get_logger("outbox.relay")
 STATEMENT_SECONDS = 2.0
 IDLE_SECONDS = PUBLISH_SECONDS + 1
 LONGEST_BACK_OFF = 30.0  # seconds
-DENIED_BACK_OFF = 5.0  # seconds
+BLAMELESS_BACK_OFF = 5.0  # seconds
 IDS_LOGGED = 10
 
 
@@ -91,7 +91,7 @@ def _note_refusal(message: Outbox, refusal: Refusal, *, at: datetime) -> None:
     """Decide when the message is tried again, if ever."""
     message.last_error = refusal.reason
     if not refusal.failure.spends_attempt:
-        message.next_attempt_at = at + timedelta(seconds=DENIED_BACK_OFF)
+        message.next_attempt_at = at + timedelta(seconds=BLAMELESS_BACK_OFF)
         return
     message.attempts += 1
     if message.attempts >= settings.OUTBOX_MAX_ATTEMPTS:

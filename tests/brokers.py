@@ -57,7 +57,8 @@ def short_patience(monkeypatch):
 
 @pytest.fixture
 def publisher(cluster):
-    publisher = Publisher(cluster.bootstrap, {})
+    """It hands each batch over as one request, however slow the machine is: nothing is sent before the flush."""
+    publisher = Publisher(cluster.bootstrap, {"linger.ms": "500"})
     publisher.probe()
     return publisher
 

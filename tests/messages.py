@@ -1,5 +1,6 @@
 """Messages in the outbox as any program may write them, and what arrives of them in the topic."""
 
+import itertools
 import os
 import time
 import uuid
@@ -23,6 +24,14 @@ def record(key="k", value="{}", *, topic="test", count=1, **columns):
         for number in range(count)
     ]
     return [row.pk for row in Outbox.objects.bulk_create(rows)]
+
+
+_ids = itertools.count(1)
+
+
+def unsaved(key="k", value="{}", topic="test", headers=None):
+    """Return a message as the publisher gets it, that is in no database."""
+    return Outbox(pk=next(_ids), topic=topic, key=key, payload=value, headers=headers or {})
 
 
 def state(message_id):

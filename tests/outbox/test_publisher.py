@@ -3,26 +3,19 @@
 The single partition holds every key, so a request carries several, and a refused one hits innocent messages.
 """
 
-import itertools
 import time
 from types import SimpleNamespace
 
 import pytest
 
 from devstack.mock import PRODUCE
-from outbox.models import Outbox
 from outbox.outcomes import Failure
 from outbox.publisher import BrokerUnavailable, Publisher
 from tests.messages import consume, values_by_key
+from tests.messages import unsaved as message
 
 TOO_LARGE, INVALID_RECORD, NOT_ENOUGH_REPLICAS, DENIED, REQUEST_TIMED_OUT, UNKNOWN_TOPIC = 10, 87, 19, 29, 7, 3
 NETWORK = -195
-
-_ids = itertools.count(1)
-
-
-def message(key="k", value="{}", topic="test", headers=None):
-    return Outbox(pk=next(_ids), topic=topic, key=key, payload=value, headers=headers or {})
 
 
 def batch(*keys):
@@ -109,14 +102,31 @@ def test_unknown_topic_refuses_the_first_of_each_of_its_keys_and_the_rest_goes_o
     assert len(publisher.publish(messages[:3], stop=no_stop).acknowledged) == 3
 
 
-def test_denied_topic_refuses_the_first_of_each_of_its_keys(cluster, publisher, no_stop):
-    messages = batch("a", "a", "b")
+@pytest.mark.parametrize("linger", ["1000", "0"], ids=["one request", "several requests"])
+def test_denied_topic_refuses_the_first_of_each_of_its_keys(cluster, no_stop, linger):
+    """Also when the word on the first request comes while others are still being handed over."""
+    publisher = Publisher(cluster.bootstrap, {"linger.ms": linger})
+    assert publisher.publish(batch("warm"), stop=no_stop).acknowledged
+    messages = [*batch("a", "a", "b"), *batch(*["c"] * 500)]
     cluster.push_errors(PRODUCE, DENIED)
 
     outcome = publisher.publish(messages, stop=no_stop)
 
-    assert failures(outcome) == {messages[0].pk: Failure.DENIED, messages[2].pk: Failure.DENIED}
+    assert failures(outcome) == {messages[n].pk: Failure.DENIED for n in (0, 2, 3)}
     assert not outcome.acknowledged
+
+
+def test_nothing_overtakes_a_refused_request(cluster, no_stop, arrived):
+    """Were the second request under way already, the broker would take it."""
+    publisher = Publisher(cluster.bootstrap, {"linger.ms": "0", "batch.num.messages": "1"})
+    assert publisher.publish(batch("warm"), stop=no_stop).acknowledged
+    cluster.set_rtt(1, 30)
+    cluster.push_errors(PRODUCE, TOO_LARGE)
+
+    outcome = publisher.publish(batch("a", "a", "a"), stop=no_stop)
+
+    assert len(outcome.acknowledged) == 3  # alone, each goes through
+    assert arrived(4)["a"] == ["0", "1", "2"]
 
 
 @pytest.mark.parametrize("code", [NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, NETWORK])
