@@ -7,8 +7,9 @@ Refused rows that could not be told from the others in time count as refused tog
 whoever tries again takes fewer at once.
 """
 
+import itertools
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeVar
 
 from django.db import Error, transaction
@@ -22,26 +23,29 @@ class Refused(Exception):  # noqa: N818
     """The database wrote less than it was told to, without an error: a trigger or rule swallowed rows."""
 
 
-def write_all_but_refused(
-    items: Sequence[Item], write: Callable[[Sequence[Item]], None], *, probe_until: float
-) -> dict[Item, Exception]:
+Write = Callable[[Iterable[Item]], None]
+
+
+def write_all_but_refused(items: Iterable[Item], write: Write[Item], *, probe_until: float) -> dict[Item, Exception]:
     """Write all `items` but those that the database refuses; return the refused ones with their errors.
 
-    The refused are looked for until the monotonic instant `probe_until`. Must stand inside a transaction.
+    `items` may be made one by one while they are written: each is taken once. The refused are looked for until the
+    monotonic instant `probe_until`. Must stand inside a transaction.
     `write` raises Refused or a database error for a row that cannot be written.
     A failure of the infrastructure is raised, never taken for a refusal.
     """
     errors: dict[Item, Exception] = {}
-    remaining = list(items)
-    while remaining and _attempt(remaining, write, keep=True):
+    writing, kept = itertools.tee(items)
+    refusal = _attempt(writing, write, keep=True)
+    remaining = list(kept)
+    while refusal:
         errors |= _find_refused(remaining, write, probe_until)
         remaining = [item for item in remaining if item not in errors]
+        refusal = _attempt(remaining, write, keep=True) if remaining else None
     return errors
 
 
-def _find_refused(
-    items: Sequence[Item], write: Callable[[Sequence[Item]], None], probe_until: float
-) -> dict[Item, Exception]:
+def _find_refused(items: Sequence[Item], write: Write[Item], probe_until: float) -> dict[Item, Exception]:
     error = _attempt(items, write, keep=False)
     if error is None:
         return {}
@@ -54,7 +58,7 @@ def _find_refused(
     return found or dict.fromkeys(second, error)
 
 
-def _attempt(items: Sequence[Item], write: Callable[[Sequence[Item]], None], *, keep: bool) -> Exception | None:
+def _attempt(items: Iterable[Item], write: Write[Item], *, keep: bool) -> Exception | None:
     try:
         with transaction.atomic():
             write(items)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -186,8 +186,8 @@ def expire_batch(candidates: Candidates, limit: int, result: CycleResult, *, unt
         batch = Batch(candidates.lock(limit))
         batch.skipped_locked = _count_skipped(candidates, batch.purchases, limit)
         log.info("batch_selected", count=len(batch.purchases))
-        _expire_in_memory(batch, result)
-        _write(batch, result.as_of, probe_until=probe_until)
+        expiries = _expire_in_memory(batch, targets_of(batch.purchases), result)
+        _write(batch, expiries, result.as_of, probe_until=probe_until)
     _settle(batch, result)
     return batch
 
@@ -197,15 +197,20 @@ def _count_skipped(candidates: Candidates, taken: Sequence[PromotionPurchase], l
     return candidates.count(up_to=taken[-1] if len(taken) == limit else None) - len(taken)
 
 
-def _expire_in_memory(batch: Batch, result: CycleResult) -> None:
-    targets = targets_of(batch.purchases)
+def _expire_in_memory(
+    batch: Batch, targets: Mapping[uuid.UUID, Sequence[events.Target]], result: CycleResult
+) -> Iterator[Expiry]:
+    """Expire one purchase after another; what cannot be expired moves to the failed."""
     span_of = item_span(result.run_id)
     for purchase in batch.purchases:
         try:
             with span_of(purchase) as traceparent:
-                batch.expired.append(prepare(purchase, targets[purchase.pk], result, traceparent))
+                expiry = prepare(purchase, targets[purchase.pk], result, traceparent)
         except Exception as error:  # noqa: BLE001 - poison holds whatever its kind (R-10)
             batch.failed[purchase] = error
+        else:
+            batch.expired.append(expiry)
+            yield expiry
 
 
 def prepare(
@@ -223,15 +228,15 @@ def prepare(
     return Expiry(purchase, targets, message)
 
 
-def _write(batch: Batch, as_of: datetime, *, probe_until: float) -> None:
-    """Write the changes and their events; what the database refuses moves to the failed."""
+def _write(batch: Batch, expiries: Iterable[Expiry], as_of: datetime, *, probe_until: float) -> None:
+    """Write the events, as they are built, and the changes; what the database refuses moves to the failed."""
 
-    def write(expiries: Sequence[Expiry]) -> None:
-        if write_expired([expiry.purchase.pk for expiry in expiries], at=as_of) != len(expiries):
+    def write(expiries: Iterable[Expiry]) -> None:
+        messages = recording.record(expiry.message for expiry in expiries)
+        if write_expired([message.aggregate_id for message in messages], at=as_of) != len(messages):
             raise Refused("the purchase was not updated")
-        recording.record([expiry.message for expiry in expiries])
 
-    refused = write_all_but_refused(batch.expired, write, probe_until=probe_until)
+    refused = write_all_but_refused(expiries, write, probe_until=probe_until)
     batch.expired = [expiry for expiry in batch.expired if expiry not in refused]
     batch.failed |= {expiry.purchase: error for expiry, error in refused.items()}
 
