@@ -48,7 +48,7 @@ MUTANTS = (
         file="promotion/expiration.py",
         changes=[
             (
-                "        recording.record([expiry.message for expiry in expiries])\n",
+                "        messages = recording.record(expiry.message for expiry in expiries)\n",
                 "        messages = [expiry.message for expiry in expiries]\n"
                 "        transaction.on_commit(lambda: transaction.atomic(recording.record)(messages))\n",
             ),

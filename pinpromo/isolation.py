@@ -29,14 +29,16 @@ Write = Callable[[Iterable[Item]], None]
 def write_all_but_refused(items: Iterable[Item], write: Write[Item], *, probe_until: float) -> dict[Item, Exception]:
     """Write all `items` but those that the database refuses; return the refused ones with their errors.
 
-    `items` may be made one by one while they are written: each is taken once. The refused are looked for until the
+    `items` may be made one by one, while they are written; each is made once. The refused are looked for until the
     monotonic instant `probe_until`. Must stand inside a transaction.
     `write` raises Refused or a database error for a row that cannot be written.
     A failure of the infrastructure is raised, never taken for a refusal.
     """
     errors: dict[Item, Exception] = {}
-    writing, kept = itertools.tee(items)
-    refusal = _attempt(writing, write, keep=True)
+    source = iter(items)
+    first = list(itertools.islice(source, 1))
+    writing, kept = itertools.tee(itertools.chain(first, source))
+    refusal = _attempt(writing, write, keep=True) if first else None
     remaining = list(kept)
     while refusal:
         errors |= _find_refused(remaining, write, probe_until)

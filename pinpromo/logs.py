@@ -8,7 +8,9 @@ them `run_id` and `correlation_id` while a cycle runs.
 import json
 import logging.config
 import sys
+import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import TracebackType
 
 import orjson
@@ -77,7 +79,7 @@ class _Stderr:
 
 def _complete(logger: WrappedLogger, level: str, event: EventDict) -> EventDict:
     """Return the event with what every line has, in the order in which it is read."""
-    return _line(datetime.now(UTC), level, event.pop("event"), logger.name, event)
+    return _line(time.time_ns(), level, event.pop("event"), logger.name, event)
 
 
 class _Formatter(logging.Formatter):
@@ -90,7 +92,7 @@ class _Formatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         added = record.__dict__.keys() - _STANDARD_ATTRIBUTES - _UNWANTED
         extra = {name: getattr(record, name) for name in sorted(added)} | {"exc_info": record.exc_info}
-        created = datetime.fromtimestamp(record.created, UTC)
+        created = round(record.created * _SECOND)
         event = _line(created, record.levelname.lower(), record.getMessage(), record.name, extra)
         return str(self._render(None, "", tracebacks.scrub(None, "", event)))
 
@@ -98,15 +100,24 @@ class _Formatter(logging.Formatter):
 _STANDARD_ATTRIBUTES = logging.makeLogRecord({}).__dict__.keys() | {"message", "taskName"}
 
 
-def _line(instant: datetime, level: str, event: str, logger: str, extra: EventDict) -> EventDict:
+_SECOND = 1_000_000_000  # nanoseconds
+
+
+def _line(nanoseconds: int, level: str, event: str, logger: str, extra: EventDict) -> EventDict:
+    seconds, rest = divmod(nanoseconds, _SECOND)
     return {
-        "timestamp": instant.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z",
+        "timestamp": f"{_to_the_second(seconds)}.{rest // 1_000:06}Z",
         "level": level,
         "event": event,
         "logger": logger,
         **structlog.contextvars.get_contextvars(),
         **extra,
     }
+
+
+@lru_cache(maxsize=1)  # the same for many lines
+def _to_the_second(timestamp: int) -> str:
+    return datetime.fromtimestamp(timestamp, UTC).replace(tzinfo=None).isoformat()
 
 
 def _render_json(_logger: WrappedLogger, _level: str, event: EventDict) -> str:

@@ -17,7 +17,7 @@ from django.db.models import Q
 
 from pinpromo.database import plain_cursor
 from promotion.events import Target
-from promotion.models import PromotionPurchase, PurchaseQuerySet
+from promotion.models import PromotionPurchase
 
 _FIELDS = [field.attname for field in PromotionPurchase._meta.concrete_fields]  # noqa: SLF001 - Django documents it
 _LAST_ID = uuid.UUID(int=2**128 - 1)
@@ -28,6 +28,11 @@ SELECT statement_timestamp(), (
 ), ARRAY(
     SELECT purchase_id FROM promotion.expiration_failures ORDER BY last_failed_at, purchase_id LIMIT %(retries)s
 )
+"""
+_COUNT = """
+SELECT count(*) FROM promotion.promotion_purchases
+WHERE status = 'Active' AND (ends_at, id) > (%s, %s) AND (ends_at, id) <= (%s, %s)
+    AND id NOT IN (SELECT purchase_id FROM promotion.expiration_failures)
 """
 _TARGETS = """
 SELECT purchase_id, target_type, target_id FROM promotion.promotion_purchase_targets
@@ -69,16 +74,10 @@ class Place(NamedTuple):
         """Return the last place in front of all that end at `ends_at`."""
         return cls(ends_at - timedelta(microseconds=1), _LAST_ID)
 
-    # Both say `ends_at` first and alone, so that the index bounds the scan.
     @property
     def behind(self) -> Q:
-        """The condition for purchases that stand behind this place."""
+        """The condition for purchases that stand behind this place: `ends_at` alone bounds the scan of the index."""
         return Q(ends_at__gte=self.ends_at) & (Q(ends_at__gt=self.ends_at) | Q(id__gt=self.id))
-
-    @property
-    def or_before(self) -> Q:
-        """The condition for purchases that stand at this place or before it."""
-        return Q(ends_at__lte=self.ends_at) & (Q(ends_at__lt=self.ends_at) | Q(id__lte=self.id))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,18 +90,17 @@ class Candidates:
 
     def lock(self, limit: int) -> list[PromotionPurchase]:
         """Lock and return the `limit` oldest, passing over rows that somebody else holds locked."""
-        claim = self._purchases().oldest_first().select_for_update(skip_locked=True)[:limit]
+        purchases = PromotionPurchase.objects.due(self.at).filter(self.after.behind)
+        purchases = purchases.not_stuck() if self.among is None else purchases.filter(pk__in=self.among)
+        claim = purchases.oldest_first().select_for_update(skip_locked=True)[:limit]
         rows = _rows(*claim.query.sql_with_params())
         return [PromotionPurchase.from_db(claim.db, _FIELDS, row) for row in rows]
 
     def count(self, *, up_to: PromotionPurchase | None) -> int:
-        """Count those that stand before `up_to`, and it: all of them, if it is None."""
+        """Count those that stand before `up_to`, and it: all of them, if it is None. The stuck are not counted."""
         last = Place.of(up_to) if up_to else Place(self.at, _LAST_ID)
-        return self._purchases().filter(last.or_before).count()
-
-    def _purchases(self) -> PurchaseQuerySet:
-        purchases = PromotionPurchase.objects.due(self.at).filter(self.after.behind)
-        return purchases.not_stuck() if self.among is None else purchases.filter(pk__in=self.among)
+        ((count,),) = _rows(_COUNT, [*self.after, *last])
+        return int(count)
 
 
 def targets_of(purchases: Sequence[PromotionPurchase]) -> Mapping[uuid.UUID, Sequence[Target]]:

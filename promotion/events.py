@@ -104,4 +104,4 @@ def snapshot(purchase: PromotionPurchase, targets: Sequence[Target]) -> dict[str
 
 def rfc3339(instant: datetime) -> str:
     """Return `instant` in UTC to the microsecond, such as `2026-01-31T09:30:00.000000Z`."""
-    return instant.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    return instant.astimezone(UTC).isoformat("T", "microseconds")[: -len("+00:00")] + "Z"

@@ -194,6 +194,8 @@ def expire_batch(candidates: Candidates, limit: int, result: CycleResult, *, unt
 
 def _count_skipped(candidates: Candidates, taken: Sequence[PromotionPurchase], limit: int) -> int:
     """Count the candidates that stand before the last one taken, or all if there were not enough, but the taken."""
+    if candidates.among is not None:
+        return 0  # known to be poison
     return candidates.count(up_to=taken[-1] if len(taken) == limit else None) - len(taken)
 
 

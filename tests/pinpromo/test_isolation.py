@@ -51,6 +51,27 @@ def test_all_good_is_one_write(table):
     assert write.calls == 1
 
 
+def test_items_are_made_while_they_are_written_and_each_once(table):
+    """The third is refused before the fourth is made; the fourth is made and written all the same."""
+    write, written = table
+    made, seen = [], []
+
+    def making():
+        for number in (1, 2, -3, 4):
+            made.append(number)
+            yield number
+
+    def write_one_by_one(numbers):
+        for number in numbers:
+            seen.append((number, list(made)))
+            write([number])
+
+    assert list(isolate(making(), write_one_by_one)) == [-3]
+    assert written() == [1, 2, 4]
+    assert seen[:3] == [(1, [1]), (2, [1, 2]), (-3, [1, 2, -3])]
+    assert made == [1, 2, -3, 4]
+
+
 def test_one_among_a_thousand_costs_the_logarithm(table):
     write, written = table
     assert list(isolate([*range(1, 1000), -1], write)) == [-1]
@@ -80,6 +101,7 @@ def test_rows_that_were_swallowed_without_an_error_are_refused_too(table):
     write, written = table
 
     def write_or_swallow(numbers):
+        numbers = list(numbers)
         write([number for number in numbers if number != 13])
         if 13 in numbers:
             raise Refused("one was swallowed")
@@ -100,6 +122,7 @@ def test_a_failure_of_the_infrastructure_is_never_a_refusal(table):
     write, _written = table
 
     def write_or_fail(numbers):
+        numbers = list(numbers)
         if -1 in numbers and len(numbers) == 1:
             raise OperationalError("connection lost")
         write(numbers)

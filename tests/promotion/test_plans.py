@@ -63,5 +63,5 @@ def walks_the_index():
     assert len(plans) == 3
     for plan in plans:
         assert "purchases_due" in plan
-        assert "Sort" not in plan.replace("Sort Key: expiration_failures", "")
+        assert "Sort Key: promotion_purchases" not in plan  # the few stuck may be sorted
         assert "Seq Scan on promotion_purchases" not in plan
