@@ -9,7 +9,7 @@ import psycopg
 
 from bench import floors, world
 from bench.figures import Figure, milliseconds
-from bench.measure import Sample, interleaved, ratio
+from bench.measure import interleaved, ratio
 
 BATCH = 200
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -96,8 +96,10 @@ def _as_it_grows(url: str, purchases: int, dead: int, held: int, rounds: int) ->
         world.fill(due=due, running=purchases // 10, expired=purchases * 9 // 10)
         world.use("fresh")
         world.fill(due=due, running=1_000, expired=9_000)
-        cycles = _in_turn(("fresh", "grown", "churned"), rounds)
-        claims = _claims_in_turn(("fresh", "held"), rounds)
+        cycles = interleaved(dict.fromkeys(("fresh", "grown", "churned"), expire), rounds=rounds, prepare=world.use)
+        claims = interleaved(
+            dict.fromkeys(("fresh", "held"), _claim), rounds=rounds, prepare=lambda name: (world.use(name), _claim())
+        )
     for name, label, must, aim in (
         ("grown", f"cycle at {purchases:,} purchases", 1.5, 1.2),
         ("churned", f"cycle after {dead:,} expired without vacuum", 1.5, 1.2),
@@ -118,27 +120,6 @@ def _as_it_grows(url: str, purchases: int, dead: int, held: int, rounds: int) ->
         "fresh",
         milliseconds(held=claims["held"], fresh=claims["fresh"]),
     )
-
-
-def _in_turn(databases: tuple[str, ...], rounds: int) -> dict[str, Sample]:
-    """Time a cycle in each database, in turn; changing over is not timed."""
-    values: dict[str, list[float]] = {name: [] for name in databases}
-    for number in range(-2, rounds):
-        for name in databases:
-            world.use(name)
-            taken = interleaved({"cycle": expire}, rounds=1, warm_up=0)["cycle"].values[0]
-            if number >= 0:
-                values[name].append(taken)
-    return {name: Sample(taken) for name, taken in values.items()}
-
-
-def _claims_in_turn(databases: tuple[str, ...], rounds: int) -> dict[str, Sample]:
-    values: dict[str, list[float]] = {name: [] for name in databases}
-    for _ in range(rounds):
-        for name in databases:
-            world.use(name)
-            values[name].append(interleaved({"claim": _claim}, rounds=1, warm_up=1)["claim"].values[0])
-    return {name: Sample(taken) for name, taken in values.items()}
 
 
 def _claim() -> None:

@@ -1,25 +1,20 @@
-"""What the benchmarks find out: one figure a line, as a ratio, with what it must reach."""
+"""What the benchmarks find out: one figure a line, mostly a ratio, with what it must reach."""
 
 from __future__ import annotations
 
-import json
-import platform
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
 
 from bench.measure import Sample
 
-RESULTS = Path(__file__).parent / "results.json"
-PAGE = Path(__file__).parent.parent / "docs" / "performance.md"
-BEGIN, END = "<!-- results: written by make bench -->\n", "<!-- end of results -->\n"
+HEAD = ["| figure | measured | against | must | aim | met | detail |", "|---|---|---|---|---|---|---|"]
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One line of the table. `at_least`: more is better."""
+    """One line of the table. `at_least`: more is better. `value` is None if it could not be measured here."""
 
     name: str
-    value: float
+    value: float | None
     must: float | None
     aim: float | None
     against: str
@@ -28,44 +23,50 @@ class Figure:
     unit: str = ""
 
     @property
+    def used(self) -> float | None:
+        """How much of what is allowed it takes: up to 1 is good. None if there is no such limit, or no value."""
+        return self._share(self.value)
+
+    @property
+    def aimed_at(self) -> float | None:
+        """The aim as such a share."""
+        return self._share(self.aim)
+
+    @property
     def verdict(self) -> str:
-        """Whether it is what it must be."""
-        if self.must is None:
+        """Whether it is what it must be; nothing if that cannot be said."""
+        if self.used is None:
             return ""
-        good = self.value >= self.must if self.at_least else self.value <= self.must
-        return "yes" if good else "**no**"
+        return "yes" if self.used <= 1 else "**no**"
 
     @property
     def row(self) -> str:
         """The line of the Markdown table."""
-        sign = "at least " if self.at_least else ""
-        must = "" if self.must is None else f"{sign}{self.must:g}"
-        aim = "" if self.aim is None else f"{self.aim:g}"
-        return (
-            f"| {self.name} | {self.value:.2f}{self.unit} | {self.against} | {must} | {aim} | {self.verdict} "
-            f"| {self.detail} |"
-        )
+        value = "not measured" if self.value is None else f"{self.value:.2f}{self.unit}"
+        must = "report" if self.must is None else f"{'at least ' * self.at_least}{self.must:g}{self.unit}"
+        aim = "" if self.aim is None else f"{self.aim:g}{self.unit}"
+        return f"| {self.name} | {value} | {self.against} | {must} | {aim} | {self.verdict} | {self.detail} |"
+
+    def _share(self, value: float | None) -> float | None:
+        if value is None or self.must is None:
+            return None
+        return self.must / value if self.at_least else value / self.must
 
 
 def milliseconds(**samples: Sample) -> str:
     """Say median and middle half of each sample, in milliseconds."""
+    return "; ".join(f"{name.replace('_', ' ')} {spread(sample, 1e3, ' ms', 2)}" for name, sample in samples.items())
+
+
+def spread(sample: Sample, factor: float = 1.0, unit: str = "", digits: int = 0) -> str:
+    """Say the median and, in brackets, between what the middle half lies."""
+    low, high = sample.quartiles
+    return f"{sample.median * factor:,.{digits}f}{unit} ({low * factor:,.{digits}f} to {high * factor:,.{digits}f})"
+
+
+def rates(count: int, **samples: Sample) -> str:
+    """Say how many a second each sample did that took so many seconds for `count`."""
     return "; ".join(
-        f"{name.replace('_', ' ')} {sample.median * 1e3:.2f} ms "
-        f"({sample.quartiles[0] * 1e3:.2f} to {sample.quartiles[1] * 1e3:.2f})"
+        f"{name.replace('_', ' ')} {spread(Sample([count / seconds for seconds in sample.values]))} a second"
         for name, sample in samples.items()
     )
-
-
-def keep(figures: list[Figure], size: str) -> None:
-    """Add to what earlier runs found out, and write the table into docs/performance.md."""
-    known = json.loads(RESULTS.read_text())["figures"] if RESULTS.exists() else []
-    found = {figure.name for figure in figures}
-    merged = [Figure(**one) for one in known if one["name"] not in found] + figures
-    machine = f"{platform.machine()}, {platform.python_implementation()} {platform.python_version()}"
-    RESULTS.write_text(
-        json.dumps({"size": size, "machine": machine, "figures": [asdict(one) for one in merged]}, indent=1) + "\n"
-    )
-    rows = ["| figure | measured | against | must | aim | met | detail |", "|---|---|---|---|---|---|---|"]
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    after = rest.partition(END)[2]
-    PAGE.write_text(f"{before}{BEGIN}" + "\n".join([*rows, *(one.row for one in merged)]) + f"\n{END}{after}")

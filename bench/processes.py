@@ -1,17 +1,12 @@
-"""What the processes cost when they do nothing, and after they have done much."""
+"""What the processes cost when they do nothing."""
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
 from collections.abc import Iterator
 
-import psutil
-
-from bench import world
-from bench.cycle import BATCH, expire
 from bench.figures import Figure
 
 # Seconds of CPU and bytes of memory once everything is imported.
@@ -27,8 +22,8 @@ PROGRAMS = {
 }
 
 
-def measure(_url: str, *, rounds: int, handled: int) -> Iterator[Figure]:
-    """Yield start-up time and memory of each program, and the worker's memory after much work."""
+def measure(_url: str, *, rounds: int) -> Iterator[Figure]:
+    """Yield start-up time and memory of each program."""
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in ("bare", *PROGRAMS)}
     for _ in range(rounds):
         for name, readings in taken.items():
@@ -41,22 +36,9 @@ def measure(_url: str, *, rounds: int, handled: int) -> Iterator[Figure]:
         yield Figure(f"import time of the {name}", seconds[name] / seconds["bare"], 1.5, 1.1, against, detail)
         detail = f"{memory[name]:.1f} MiB, bare {memory['bare']:.1f} MiB"
         yield Figure(f"idle memory of the {name}", memory[name] / memory["bare"], 1.5, 1.1, against, detail)
-    yield _growth(handled)
 
 
 def _probe(code: str) -> tuple[float, float]:
     run = subprocess.run([sys.executable, "-c", f"{code}; {PROBE}"], capture_output=True, text=True, check=True)
     cpu, rss = run.stdout.split()
     return float(cpu), float(rss)
-
-
-def _growth(handled: int) -> Figure:
-    world.create("growth")
-    world.fill(due=handled)
-    process = psutil.Process(os.getpid())
-    readings = []
-    while expire() == BATCH:
-        readings.append(process.memory_info().rss)
-    first = readings[min(10_000 // BATCH, len(readings) // 2)]
-    detail = f"{first / 2**20:.1f} MiB, then {readings[-1] / 2**20:.1f} MiB"
-    return Figure(f"worker's memory after {handled:,} expired", readings[-1] / first, 1.1, 1.0, "after 10,000", detail)

@@ -1,70 +1,55 @@
-"""Several workers drain one backlog, each a process of its own. `python -m bench.workers` is one of them."""
+"""Several workers drain one backlog, each a process of its own. `python -m bench.workers DATABASE` is one of them."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
-import time
 from collections.abc import Iterator
+from functools import partial
 
 from bench import world
 from bench.figures import Figure
+from bench.measure import in_turn
+from bench.race import module, race, timed_by_owner
 
+DATABASE = "workers"
 EMPTY = "TRUNCATE promotion.promotion_purchases, promotion.promotion_purchase_targets, promotion.outbox"
 
 
 def measure(_url: str, *, backlog: int, rounds: int) -> Iterator[Figure]:
     """Yield how many times faster two and four workers are than one."""
-    world.create("workers")
-    seconds: dict[int, list[float]] = {1: [], 2: [], 4: []}
-    for _ in range(rounds):
-        for number, taken in seconds.items():
-            world.execute(
-                "TRUNCATE promotion.promotion_purchases, promotion.promotion_purchase_targets, promotion.outbox"
-            )
-            world.fill(due=backlog)
-            taken.append(_drain(number))
-    best = {number: min(taken) for number, taken in seconds.items()}
-    for number, must, aim in ((2, 1.25, 1.7), (4, 1.3, 1.9)):
-        detail = f"best of {rounds}: {best[number]:.1f} s, one worker {best[1]:.1f} s"
+    world.create(DATABASE)
+    taken = in_turn({str(number): partial(_drain, number, backlog) for number in (1, 2, 4)}, rounds=rounds)
+    best = {name: min(sample.values) for name, sample in taken.items()}
+    for number, must, aim in (("2", 1.25, 1.7), ("4", 1.3, 1.9)):
         yield Figure(
-            f"{number} workers draining {backlog:,}", best[1] / best[number], must, aim, "one worker", detail, True
+            f"{number} workers draining {backlog:,}",
+            best["1"] / best[number],
+            must,
+            aim,
+            "one worker",
+            f"best of {rounds}: {best[number]:.1f} s, one worker {best['1']:.1f} s",
+            at_least=True,
         )
 
 
-def _drain(number: int) -> float:
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-m", "bench.workers", "workers"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-        )
-        for _ in range(number)
-    ]  # fmt: skip
-    for worker in workers:
-        assert worker.stdout is not None
-        worker.stdout.readline()  # ready
-    started = time.perf_counter()
-    for worker in workers:
-        assert worker.stdin is not None
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    for worker in workers:
-        worker.communicate()
-    return time.perf_counter() - started
+def _drain(number: int, backlog: int) -> float:
+    world.execute(EMPTY)
+    world.fill(due=backlog)
+    return race(*[module("bench.workers", DATABASE)] * number)
 
 
-def _work(database: str) -> None:
+def work(database: str) -> None:
+    """Expire until nothing is due, as the worker does."""
     import django
 
     django.setup()
     world.use(database)
     from bench.cycle import BATCH, expire
 
-    print("ready", flush=True)
-    sys.stdin.readline()
-    while expire() == BATCH:
-        pass
+    with timed_by_owner():
+        while expire() == BATCH:
+            pass
 
 
 if __name__ == "__main__":
-    _work(sys.argv[1])
+    work(sys.argv[1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from devstack.postgres import EmbeddedPostgres
 
@@ -18,13 +18,15 @@ FROM generate_series(1, %(count)s) AS number, LATERAL (
     SELECT now() + (%(start)s + number * %(step)s) * interval '1 second' AS ends_at
 ) AS ends
 """
-TARGETS = """
+ADD_TARGETS = """
 INSERT INTO promotion.promotion_purchase_targets (purchase_id, target_type, target_id)
 SELECT id, (ARRAY['CatalogItem', 'NewsPost'])[number], gen_random_uuid()
 FROM promotion.promotion_purchases AS purchase, generate_series(1, 2) AS number
 WHERE NOT EXISTS (SELECT FROM promotion.promotion_purchase_targets WHERE purchase_id = purchase.id)
 """
 HOUR, DAY = 3_600, 86_400
+TABLES = ("promotion.promotion_purchases", "promotion.promotion_purchase_targets")
+MANY = 100_000  # rows from which on it is faster to build the indexes afterwards
 
 
 @contextmanager
@@ -54,6 +56,11 @@ def create(name: str) -> None:
     call_command("migrate", verbosity=0)
 
 
+def drop(name: str) -> None:
+    """Remove the database `name`, and give its space back."""
+    execute(f"DROP DATABASE {name} WITH (FORCE)", database="postgres")
+
+
 def use(name: str) -> None:
     """Let Django's connection lead to the database `name`, ready for the next statement."""
     from django.db import connection
@@ -79,16 +86,28 @@ def execute(sql: str, parameters: object = None, *, database: str | None = None)
         cursor.execute(sql, parameters)
 
 
+def ask(sql: str) -> object:
+    """Return the one value that a statement gives."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return cursor.fetchone()[0]
+
+
 def fill(*, due: int = 0, running: int = 0, expired: int = 0, settle: bool = True) -> None:
     """Add purchases with two targets each: due since up to an hour, running for a month or more, long expired."""
-    for status, count, start, step in (
-        ("Active", due, -HOUR, 3_500 / max(due, 1)),
-        ("Active", running, 30 * DAY, 1),
-        ("Expired", expired, -300 * DAY, 1),
-    ):
-        if count:
-            execute(FILL, {"status": status, "count": count, "start": start, "step": step})
-    execute(TARGETS)
+    from bench.bulk import without_indexes
+
+    with without_indexes(*TABLES) if due + running + expired >= MANY else nullcontext():
+        for status, count, start, step in (
+            ("Active", due, -HOUR, 3_500 / max(due, 1)),
+            ("Active", running, 30 * DAY, 1),
+            ("Expired", expired, -300 * DAY, 1),
+        ):
+            if count:
+                execute(FILL, {"status": status, "count": count, "start": start, "step": step})
+        execute(ADD_TARGETS)
     execute("VACUUM ANALYZE" if settle else "ANALYZE")
     execute("CHECKPOINT")
 
