@@ -70,7 +70,7 @@ dashboard-image: $(READY) ## draw docs/images/promotion-overview.png from live d
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/charts.txt
 	@$(BIN)/python -m bench.draw_dashboard
 
-bench: $(READY) ## measure against floors and peers, write docs/performance.md (SIZE=small: 3 minutes, full: 15)
+bench: $(READY) ## measure against floors and peers, write docs/performance.md (SIZE=small: only print, in a few minutes)
 	@$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/charts.txt
 	@$(BIN)/python -m bench --size $(or $(SIZE),full)
 
@@ -98,6 +98,7 @@ chaos: $(READY) ## break the whole system at random for DURATION seconds, heal i
 chaos-mutants: $(READY) ## check that the campaign can fail: break the product in six ways, each must be caught
 	@$(BIN)/python -m chaos.mutants
 
-requirements: $(READY) ## compile requirements/*.in into pinned *.txt
-	@cd requirements && for name in base tracing dev charts; do \
-	  ../$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header $$name.in -o $$name.txt; done
+COMPILE = uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header
+requirements: $(READY) ## compile requirements/*.in, and the peers' of the benchmarks, into pinned *.txt
+	@cd requirements && for name in base tracing dev charts; do ../$(BIN)/$(COMPILE) $$name.in -o $$name.txt; done
+	@cd bench/peers && ../../$(BIN)/$(COMPILE) requirements.in -o requirements.txt

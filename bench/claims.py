@@ -22,9 +22,7 @@ def measure(_url: str, *, published: int, rounds: int) -> Iterator[Figure]:
             fill(count, published="now() - random() * interval '7 days'")
         fill(PENDING)
         settle()
-    taken = interleaved(
-        dict.fromkeys(("alone", "beside"), claim), rounds=rounds, prepare=lambda name: (world.use(name), claim())
-    )
+    taken = interleaved(dict.fromkeys(("alone", "beside"), claim), rounds=rounds, prepare=world.warming(claim))
     world.drop("beside")
     yield Figure(
         f"claim beside {published:,} published messages",

@@ -97,9 +97,7 @@ def _as_it_grows(url: str, purchases: int, dead: int, held: int, rounds: int) ->
         world.use("fresh")
         world.fill(due=due, running=1_000, expired=9_000)
         cycles = interleaved(dict.fromkeys(("fresh", "grown", "churned"), expire), rounds=rounds, prepare=world.use)
-        claims = interleaved(
-            dict.fromkeys(("fresh", "held"), _claim), rounds=rounds, prepare=lambda name: (world.use(name), _claim())
-        )
+        claims = interleaved(dict.fromkeys(("fresh", "held"), _claim), rounds=rounds, prepare=world.warming(_claim))
     for name, label, must, aim in (
         ("grown", f"cycle at {purchases:,} purchases", 1.5, 1.2),
         ("churned", f"cycle after {dead:,} expired without vacuum", 1.5, 1.2),

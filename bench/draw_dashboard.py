@@ -115,9 +115,7 @@ def points(series: dict[str, Any], began: float) -> tuple[list[float], list[floa
 def lines(axis: Any, panel: dict[str, Any], system: MonitoredSystem, began: float, ended: float) -> None:
     for target in panel["targets"]:
         for series in ask(system, target, began, ended):
-            labels = {**series["metric"], "topic": "purchase-changed.v1"}
-            legend = re.sub(r"{{(\w+)}}", lambda found, labels=labels: labels.get(found[1], ""), target["legendFormat"])
-            axis.plot(*points(series, began), linewidth=1.2, label=legend)
+            axis.plot(*points(series, began), linewidth=1.2, label=legend(target, series))
     limit = panel["fieldConfig"]["defaults"]["thresholds"]["steps"][-1]["value"]
     seconds = panel["fieldConfig"]["defaults"]["unit"] == "s"
     if limit is not None:
@@ -125,6 +123,11 @@ def lines(axis: Any, panel: dict[str, Any], system: MonitoredSystem, began: floa
     axis.set_ylim(0, max(1.0, axis.get_ylim()[1]))
     axis.set_ylabel({"s": "seconds", "cpm": "per minute"}.get(panel["fieldConfig"]["defaults"]["unit"], ""))
     axis.legend(loc="upper left", fontsize=6)
+
+
+def legend(target: dict[str, Any], series: dict[str, Any]) -> str:
+    labels: dict[str, str] = {**series["metric"], "topic": "purchase-changed.v1"}
+    return re.sub(r"{{(\w+)}}", lambda found: labels.get(found[1], ""), target["legendFormat"])
 
 
 def heat(axis: Any, panel: dict[str, Any], system: MonitoredSystem, began: float, ended: float) -> None:

@@ -92,7 +92,7 @@ class Record(NamedTuple):
     topic: str
     key: bytes
     value: bytes
-    headers: list[tuple[str, bytes]]
+    headers: list[tuple[str, str | bytes | None]]
 
 
 def producing(bootstrap: str, records: Sequence[Record]) -> Callable[[], None]:

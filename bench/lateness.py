@@ -60,8 +60,8 @@ def _consume(bootstrap: str, count: int, *, seconds: float) -> dict[str, float]:
     until = time.monotonic() + seconds
     while len(arrived) < count and time.monotonic() < until:
         message = consumer.poll(0.5)
-        if message is not None and message.error() is None:
-            arrived.setdefault(message.key().decode(), time.time())
+        if message is not None and (key := message.key()):
+            arrived.setdefault(key.decode(), time.time())
     consumer.close()
     assert len(arrived) == count, f"{len(arrived)} of {count} purchases were heard of"
     return arrived

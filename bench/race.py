@@ -48,8 +48,9 @@ def timed_by_owner() -> Iterator[None]:
 
 @contextmanager
 def _started(command: Sequence[str], environ: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    with subprocess.Popen(command, env={**os.environ, **environ}, text=True, **pipes) as program:
+    everything = {**os.environ, **environ}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=everything, stdin=pipe, stdout=pipe, text=True) as program:
         try:
             yield program
         except BaseException:

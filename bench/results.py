@@ -7,6 +7,7 @@ import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from bench.figures import HEAD, Figure
 
@@ -35,5 +36,6 @@ def write_page(figures: Sequence[Figure]) -> None:
     PAGE.write_text(f"{before}{BEGIN}" + "\n".join([*HEAD, *(figure.row for figure in figures)]) + f"\n{END}{after}")
 
 
-def _known() -> dict[str, dict]:
-    return json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+def _known() -> dict[str, dict[str, Any]]:
+    known: dict[str, dict[str, Any]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    return known

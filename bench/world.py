@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 from devstack.postgres import EmbeddedPostgres
 
@@ -24,6 +25,7 @@ SELECT id, (ARRAY['CatalogItem', 'NewsPost'])[number], gen_random_uuid()
 FROM promotion.promotion_purchases AS purchase, generate_series(1, 2) AS number
 WHERE NOT EXISTS (SELECT FROM promotion.promotion_purchase_targets WHERE purchase_id = purchase.id)
 """
+EMPTY = "empty"  # a database of which the others are copies
 HOUR, DAY = 3_600, 86_400
 TABLES = ("promotion.promotion_purchases", "promotion.promotion_purchase_targets")
 MANY = 100_000  # rows from which on it is faster to build the indexes afterwards
@@ -44,16 +46,14 @@ def database() -> Iterator[str]:
 
         django.setup()
         call_command("migrate", verbosity=0)
+        execute(f"CREATE DATABASE {EMPTY} TEMPLATE pinpromo", database="postgres")
         yield postgres.url
 
 
 def create(name: str) -> None:
     """Create a database `name` of the same schema, without rows, and use it."""
-    execute(f"CREATE DATABASE {name}", database="postgres")
+    execute(f"CREATE DATABASE {name} TEMPLATE {EMPTY}", database="postgres")
     use(name)
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0)
 
 
 def drop(name: str) -> None:
@@ -71,12 +71,22 @@ def use(name: str) -> None:
     execute("SELECT 1")
 
 
+def warming(run: Callable[[], object]) -> Callable[[str], None]:
+    """Return what turns to a database and calls `run` there once: after the change, caches are cold."""
+
+    def warm(name: str) -> None:
+        use(name)
+        run()
+
+    return warm
+
+
 def url_of(url: str, name: str) -> str:
     """Return `url` with the database `name` in it."""
     return f"{url.rpartition('/')[0]}/{name}"
 
 
-def execute(sql: str, parameters: object = None, *, database: str | None = None) -> None:
+def execute(sql: str, parameters: Any = None, *, database: str | None = None) -> None:
     """Run statements on Django's connection."""
     from django.db import connection
 
