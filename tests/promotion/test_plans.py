@@ -26,6 +26,10 @@ INSERT INTO promotion.expiration_failures (purchase_id, first_failed_at, last_fa
 SELECT id, '2026-01-01Z', '2026-01-01Z', 1, '' FROM promotion.promotion_purchases
 WHERE status = 'Active' ORDER BY ends_at LIMIT %s;
 """
+NEVER_ANALYSED = """
+TRUNCATE promotion.promotion_purchases, promotion.promotion_purchase_targets, promotion.expiration_failures;
+DELETE FROM pg_statistic WHERE starelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'promotion'::regnamespace);
+"""
 NEXT_200 = Candidates(at=NOW, after=Place.before(datetime(2026, 1, 1, tzinfo=UTC)))
 
 
@@ -52,6 +56,16 @@ def test_a_batch_walks_the_partial_index_however_many_are_stuck():
         cursor.execute(MANY)
         walks_the_index()
         cursor.execute(STUCK, [3_000])
+    walks_the_index()
+
+
+def test_a_table_that_was_never_analysed():
+    """Right after a restore: the planner has nothing but guesses, and must take the same way."""
+    with connection.cursor() as cursor:
+        cursor.execute(NEVER_ANALYSED)
+        cursor.execute(MANY.partition("ANALYZE")[0].replace("100000", "200000"))
+        cursor.execute("SELECT reltuples FROM pg_class WHERE oid = 'promotion.promotion_purchases'::regclass")
+        assert cursor.fetchone() == (-1,)
     walks_the_index()
 
 
