@@ -51,7 +51,7 @@ test-devstack: $(READY) ## the tests of the embedded servers themselves
 test-kafka: $(READY) ## repeat the broker's tests with a real Apache Kafka (needs Java 17 and Maven)
 	@$(BIN)/pytest --real-kafka -m "kafka or broker"
 
-test-system: $(READY) ## behind PgBouncer, and with a wall clock that jumps (Debian: apt-get install pgbouncer faketime)
+test-system: $(READY) ## behind PgBouncer, on a full disk, with a wall clock that jumps (Debian: apt-get install pgbouncer faketime)
 	@for tool in pgbouncer faketime; do command -v $$tool >/dev/null || { \
 	  echo "$$tool is missing; install it (Debian: apt-get install pgbouncer faketime)" >&2; exit 1; }; done
 	@$(BIN)/pytest -m system

@@ -27,6 +27,11 @@ class Proxy:
                 end.shutdown(socket.SHUT_RDWR)
             end.close()
 
+    @property
+    def accepted(self) -> int:
+        """How many connections have been made so far."""
+        return len([end for end in self._open if end.fileno() >= 0 and end is not self._listener])
+
     def freeze(self) -> None:
         self._frozen.set()
 

@@ -5,12 +5,14 @@ import os
 import pwd
 import shutil
 import subprocess
+import time
 
 import psycopg
 import pytest
 from django.db import connection
 
 from devstack.ports import free_port
+from pinpromo.stop import GRACE
 from tests.bulk import insert_due
 from tests.programs import Program, database_url, eventually, manage
 from tests.readings import events, rows
@@ -78,3 +80,19 @@ def test_a_loop_goes_on_after_the_pooler_has_lost_its_server(pooled):
         eventually(lambda: {values["status"] for values in rows().values()} == {"Expired"})
         assert loop.stop() == 0
     assert len(events()) == 5
+
+
+def test_a_stop_while_the_pooler_has_no_server_to_give(pooled):
+    """The only server connection is somebody else's: the loop waits in the pooler's queue."""
+    with Program("expire_promotions", "--loop", "--interval", "0.5", DATABASE_URL=pooled) as loop:
+        loop.wait_for("cycle_completed")
+        with psycopg.connect(pooled, prepare_threshold=None) as hog:
+            hog.execute("SELECT 1")  # its transaction stays open
+            time.sleep(1.5)
+            before = loop.count("cycle_completed")
+            time.sleep(1.5)
+            assert loop.count("cycle_completed") == before
+            began = time.monotonic()
+            assert loop.stop() == 0
+            assert time.monotonic() - began < GRACE + 15
+            assert loop.count("Traceback") == 0
