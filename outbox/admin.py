@@ -27,6 +27,11 @@ ACTS = {"requeue": operations.requeue, "skip": operations.skip}
 DONE = {"requeue": "requeued", "skip": "skipped"}
 
 
+def _headers(message: Outbox) -> dict[str, Any]:
+    """The headers, or none if they are not what they should be: plain SQL may write anything."""
+    return message.headers if isinstance(message.headers, dict) else {}
+
+
 class StateFilter(ChoiceFilter):
     title = "state"
     parameter_name = "state"
@@ -67,7 +72,7 @@ class OutboxAdmin(ReadOnlyAdmin):
     fieldsets = (
         (None, {"fields": ("state", "event_type", "event_id", "subject", "trace")}),
         ("Delivery", {"fields": ("topic", "key", "position", "attempts", "next_attempt_at", "last_error")}),
-        ("Times", {"fields": ("created_at", "published_at", "parked_at", "skipped_at")}),
+        ("Times", {"fields": ("created_at", "published_at", "parked_at", "skipped_at", "requeued_at")}),
         ("Message", {"fields": ("value", "exact_value", "header_table")}),
     )
 
@@ -105,7 +110,7 @@ class OutboxAdmin(ReadOnlyAdmin):
 
     @admin.display(description="trace")
     def trace(self, message: Outbox) -> SafeString | str:
-        trace_id = ([*message.headers.get("traceparent", "").split("-"), ""])[1:2][0]
+        trace_id = ([*str(_headers(message).get("traceparent", "")).split("-"), ""])[1:2][0]
         if trace_id and settings.TRACE_URL:
             return format_html('<a href="{}">{}</a>', settings.TRACE_URL.replace("{trace_id}", trace_id), trace_id)
         return trace_id or "-"
@@ -131,7 +136,7 @@ class OutboxAdmin(ReadOnlyAdmin):
 
     @admin.display(description="headers")
     def header_table(self, message: Outbox) -> SafeString:
-        rows = format_html_join("", "<tr><th>{}</th><td>{}</td></tr>", sorted(message.headers.items()))
+        rows = format_html_join("", "<tr><th>{}</th><td>{}</td></tr>", sorted(_headers(message).items()))
         return format_html('<table class="plain">{}</table>', rows)
 
     def change_view(

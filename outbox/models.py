@@ -99,6 +99,7 @@ class Outbox(models.Model):
     published_offset = models.BigIntegerField(null=True, blank=True)
     parked_at = models.DateTimeField(null=True, blank=True)
     skipped_at = models.DateTimeField(null=True, blank=True)
+    requeued_at = models.DateTimeField(null=True, blank=True)
     lane = models.GeneratedField(expression=_lane_of("key"), output_field=models.SmallIntegerField(), db_persist=True)
 
     objects = OutboxQuerySet.as_manager()

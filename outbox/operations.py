@@ -26,7 +26,7 @@ def requeue(message_ids: Collection[int], *, by: str) -> list[int]:
     with transaction.atomic():
         changed = _lock(Outbox.objects.filter(pk__in=message_ids, parked_at__isnull=False))
         Outbox.objects.filter(pk__in=changed).update(
-            parked_at=None, skipped_at=None, attempts=0, next_attempt_at=None, last_error=""
+            parked_at=None, skipped_at=None, attempts=0, next_attempt_at=None, last_error="", requeued_at=timezone.now()
         )
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, '')", [CHANNEL])

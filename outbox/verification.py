@@ -1,4 +1,8 @@
-"""Compares the outbox with the topic: is everything there that counts as published, and nothing else?"""
+"""Compares the outbox with the topic: is everything there that counts as published, and nothing else?
+
+Both are read side by side in the order of the topic, so memory is bounded whatever the range: a page of messages, and
+the places that no message is known for yet.
+"""
 
 from __future__ import annotations
 
@@ -6,46 +10,92 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from itertools import groupby, islice
+from typing import Any, NamedTuple
+
+import psycopg
+from django.db import connection, transaction
 
 from outbox.models import Outbox, OutboxQuerySet
 from outbox.reading import Read, Reader
 
-PAGE = 1_000
+PAGE = 500
 LISTED = 100  # ids or places that are named for each kind of difference
+UNCLAIMED = 10_000  # places in the topic that are looked up together, when no message near by turns out to be theirs
 
-
-class Place(NamedTuple):
-    partition: int
-    offset: int
+_RANGE = """
+topic = %(topic)s AND published_at IS NOT NULL AND published_offset >= 0
+AND (%(since)s::timestamptz IS NULL OR published_at >= %(since)s)
+AND (%(until)s::timestamptz IS NULL OR published_at < %(until)s)
+"""
+_PLACES = f"""
+SELECT published_partition, published_offset, id FROM promotion.outbox
+WHERE {_RANGE} ORDER BY published_partition, published_offset, id
+"""  # noqa: S608 - constants only
+_SPANS = f"""
+SELECT published_partition, min(published_offset), max(published_offset) FROM promotion.outbox
+WHERE {_RANGE} GROUP BY published_partition
+"""  # noqa: S608
+# The order of a key is the order of its ids; whoever requeues a message gives up its place.
+_OUT_OF_ORDER = f"""
+SELECT id FROM (
+    SELECT id, max(id) OVER (PARTITION BY published_partition, key ORDER BY published_offset) AS newest
+    FROM promotion.outbox WHERE {_RANGE} AND requeued_at IS NULL
+) AS message WHERE id < newest ORDER BY id
+"""  # noqa: S608
 
 
 class Expected(NamedTuple):
+    """A message that counts as published, and where it should be."""
+
+    partition: int
+    offset: int
     id: int
     digest: bytes
 
 
 @dataclass(slots=True)
+class Differences:
+    """How many there are, and the first ones: message ids, or `partition:offset` where there is no id."""
+
+    count: int = 0
+    first: list[int | str] = field(default_factory=list)
+
+    def add(self, which: int | str) -> None:
+        self.count += 1
+        if len(self.first) < LISTED:
+            self.first.append(which)
+
+
+@dataclass(slots=True)
 class Comparison:
-    """What was compared, and every difference: message ids, or `partition:offset` where there is no id."""
+    """What was compared, and every difference."""
 
     topic: str
     published: int = 0
     found: int = 0
     duplicates: int = 0
     expired: int = 0  # older than what the topic keeps
-    missing: list[int] = field(default_factory=list)
-    differing: list[int] = field(default_factory=list)
-    out_of_order: list[int] = field(default_factory=list)  # a requeued message shows here too
-    foreign: list[str] = field(default_factory=list)
+    missing: Differences = field(default_factory=Differences)
+    differing: Differences = field(default_factory=Differences)
+    out_of_order: Differences = field(default_factory=Differences)
+    foreign: Differences = field(default_factory=Differences)
+
+    @property
+    def differences(self) -> Mapping[str, Differences]:
+        names = ("missing", "differing", "out_of_order", "foreign")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def good(self) -> bool:
-        return not (self.missing or self.differing or self.out_of_order or self.foreign)
+        return not any(kind.count for kind in self.differences.values())
 
     def as_dict(self) -> dict[str, object]:
-        """The public form: of each kind of difference the first ones."""
-        return {key: value[:LISTED] if isinstance(value, list) else value for key, value in asdict(self).items()}
+        """The public form: of each kind of difference the first ones, and how many there are in all."""
+        kinds = self.differences
+        counts = {key: value for key, value in asdict(self).items() if key not in kinds}
+        totals = {name: kind.count for name, kind in kinds.items()}
+        return counts | {name: kind.first for name, kind in kinds.items()} | {"totals": totals}
 
 
 def verify(reader: Reader, topic: str, *, since: datetime | None, until: datetime | None) -> Comparison:
@@ -54,60 +104,108 @@ def verify(reader: Reader, topic: str, *, since: datetime | None, until: datetim
     Raises BrokerUnavailable, or Django's database errors.
     """
     comparison = Comparison(topic)
-    rows = Outbox.objects.published().filter(topic=topic, published_offset__gte=0)
-    if since:
-        rows = rows.filter(published_at__gte=since)
-    if until:
-        rows = rows.filter(published_at__lt=until)
-    expected = dict(_expected(rows))
-    comparison.published = len(expected)
-    ids = {row.digest: row.id for row in sorted(expected.values(), reverse=True)}
-    newest: dict[bytes, int] = {}
-    for partition in sorted({place.partition for place in expected}):
-        offsets = [place.offset for place in expected if place.partition == partition]
-        kept_from = reader.first_offset(partition)
-        for place in [place for place in expected if place.partition == partition and place.offset < kept_from]:
-            del expected[place]
-            comparison.expired += 1
-        for read in reader.read(partition, max(kept_from, min(offsets)), max(offsets)):
-            _compare(read, expected.pop(Place(partition, read.offset), None), ids, newest, comparison)
-    comparison.missing = sorted(row.id for row in expected.values())
+    chosen = {"topic": topic, "since": since, "until": until}
+    with transaction.atomic():
+        _execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")  # one view, whatever is pruned meanwhile
+        spans = {partition: (first, last) for partition, first, last in _rows(_SPANS, chosen)}
+        for partition, expected in groupby(_expected(chosen), key=lambda message: message.partition):
+            _compare(reader, partition, expected, spans[partition], comparison)
+        for (message_id,) in _rows(_OUT_OF_ORDER, chosen):
+            comparison.out_of_order.add(message_id)
     return comparison
 
 
 def _compare(
-    read: Read, row: Expected | None, ids: Mapping[bytes, int], newest: dict[bytes, int], comparison: Comparison
+    reader: Reader, partition: int, expected: Iterator[Expected], span: tuple[int, int], comparison: Comparison
 ) -> None:
-    digest = _digest(read.key, read.value, read.headers)
-    message_id = row.id if row else ids.get(digest) or _recorded(read)
-    if message_id is None:
-        comparison.foreign.append(f"{read.partition}:{read.offset}")
-        return
-    if row is None:
-        comparison.duplicates += 1  # of a message that was acknowledged elsewhere: a repetition
-    elif row.digest != digest:
-        comparison.differing.append(row.id)
-    else:
-        comparison.found += 1
-        if message_id < newest.get(read.key, 0):
-            comparison.out_of_order.append(message_id)
-    newest[read.key] = max(message_id, newest.get(read.key, 0)) if row else newest.get(read.key, 0)
+    """Walk along one partition and the messages that should be in it."""
+    kept_from = reader.first_offset(partition)
+    first, last = max(span[0], kept_from), span[1]
+    reads = reader.read(partition, first, last) if first <= last else iter(())
+    unclaimed = _Unclaimed(comparison)
+    for message, read in _side_by_side(expected, reads):
+        comparison.published += message is not None
+        if message is None:
+            if read:
+                unclaimed.add(read)
+        elif message.offset < kept_from:
+            comparison.expired += 1
+        elif read is None:
+            comparison.missing.add(message.id)
+        elif message.digest != _digest(read.key, read.value, read.headers):
+            comparison.differing.add(message.id)
+        else:
+            comparison.found += 1
+            unclaimed.claim(message.digest)
+    unclaimed.settle()
 
 
-def _recorded(read: Read) -> int | None:
-    """Look for the message outside the range that is compared."""
-    rows = Outbox.objects.filter(key=read.key.decode(errors="replace"), payload=read.value.decode(errors="replace"))
-    return rows.values_list("pk", flat=True).first()
+def _side_by_side(expected: Iterator[Expected], reads: Iterator[Read]) -> Iterator[tuple[Expected | None, Read | None]]:
+    """Yield what stands at each place, by both accounts."""
+    message = next(expected, None)
+    for read in reads:
+        while message and message.offset < read.offset:
+            yield message, None
+            message = next(expected, None)
+        if message and message.offset == read.offset:
+            yield message, read
+            message = next(expected, None)
+        else:
+            yield None, read
+    while message:
+        yield message, None
+        message = next(expected, None)
 
 
-def _expected(rows: OutboxQuerySet) -> Iterator[tuple[Place, Expected]]:
-    last = 0
-    while page := list(rows.filter(pk__gt=last).order_by("pk")[:PAGE]):
-        for row in page:
-            headers = {name: str(value).encode() for name, value in row.headers.items()}
-            place = Place(row.published_partition or 0, row.published_offset or 0)
-            yield place, Expected(row.pk, _digest(row.key.encode(), row.payload.encode(), headers))
-        last = page[-1].pk
+class _Unclaimed:
+    """Places in the topic where no message is expected: repetitions of a recorded one, or foreign."""
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self._reads: dict[bytes, list[tuple[bytes, str]]] = {}  # by digest: keys and places
+        self._count = 0
+
+    def add(self, read: Read) -> None:
+        digest = _digest(read.key, read.value, read.headers)
+        self._reads.setdefault(digest, []).append((read.key, f"{read.partition}:{read.offset}"))
+        self._count += 1
+        if self._count >= UNCLAIMED:
+            self.settle()
+
+    def claim(self, digest: bytes) -> None:
+        """The message stands at a later place: what was seen of it before are repetitions."""
+        repetitions = self._reads.pop(digest, [])
+        self._count -= len(repetitions)
+        self._comparison.duplicates += len(repetitions)
+
+    def settle(self) -> None:
+        """Look the others up in the whole outbox: their place may be an earlier one, or not be marked yet."""
+        keys = {key.decode(errors="replace").replace("\0", "") for reads in self._reads.values() for key, _ in reads}
+        if keys:
+            for _, digest in _digests(Outbox.objects.filter(topic=self._comparison.topic, key__in=keys)):
+                self.claim(digest)
+        for reads in self._reads.values():
+            for _, place in reads:
+                self._comparison.foreign.add(place)
+        self._reads, self._count = {}, 0
+
+
+def _expected(chosen: Mapping[str, Any]) -> Iterator[Expected]:
+    """Yield the messages in the order of the topic, their contents page by page."""
+    with psycopg.ServerCursor(connection.connection, "outbox_places") as places:
+        places.itersize = PAGE
+        walk = iter(places.execute(_PLACES, chosen))
+        while page := list(islice(walk, PAGE)):
+            digests = dict(_digests(Outbox.objects.filter(pk__in=[message_id for _, _, message_id in page])))
+            for partition, offset, message_id in page:
+                yield Expected(partition, offset, message_id, digests[message_id])
+
+
+def _digests(rows: OutboxQuerySet) -> Iterator[tuple[int, bytes]]:
+    for message_id, key, payload, headers in rows.values_list("pk", "key", "payload", "headers"):
+        texts = headers if isinstance(headers, dict) else {}  # whatever plain SQL has written
+        values = {name: str(value).encode() for name, value in texts.items()}
+        yield message_id, _digest(key.encode(), payload.encode(), values)
 
 
 def _digest(key: bytes, value: bytes, headers: Mapping[str, bytes]) -> bytes:
@@ -115,3 +213,15 @@ def _digest(key: bytes, value: bytes, headers: Mapping[str, bytes]) -> bytes:
     for part in [key, value, *(part for name in sorted(headers) for part in (name.encode(), headers[name]))]:
         digest.update(len(part).to_bytes(4, "big") + part)
     return digest.digest()
+
+
+def _execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
+
+
+def _rows(statement: str, chosen: Mapping[str, Any]) -> list[tuple[int, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, chosen)
+        rows: list[tuple[int, ...]] = cursor.fetchall()
+        return rows

@@ -4,7 +4,15 @@ import json
 import subprocess
 
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from confluent_kafka.cimpl import NewTopic
 
 from devstack.broker import create_topic
@@ -27,13 +35,38 @@ def certificate(tmp_path_factory):
     return folder
 
 
+ACCESS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",  # whoever comes in by INTERNAL
+}
+
+
 @pytest.fixture(scope="module")
 def kafka(certificate):
+    """It makes no topics by itself, and lets the user `relay` do everything that is not denied."""
     tls = {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(certificate / "both.pem")}
-    properties = tls | {"auto.create.topics.enable": "false"}
+    properties = tls | ACCESS | {"auto.create.topics.enable": "false"}
     with EmbeddedKafka(protocol="SASL_SSL", users={"relay": "hunter2"}, properties=properties) as kafka:
         create_topic(kafka.internal, "test", 3)
+        permit(kafka, "*", AclOperation.ALL, AclPermissionType.ALLOW)
         yield kafka
+
+
+def permit(kafka, topic, operation, permission):
+    """Allow the relay's user to do something with a topic, or deny it."""
+    subject = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:relay", "*", operation, permission)
+    admin = AdminClient({"bootstrap.servers": kafka.internal})
+    (done,) = admin.create_acls([AclBinding(*subject)]).values()
+    done.result(10)
+
+
+def forget(kafka, topic):
+    """Take back all that was said of a topic."""
+    any_one = (None, None, AclOperation.ANY, AclPermissionType.ANY)
+    chosen = AclBindingFilter(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, *any_one)
+    admin = AdminClient({"bootstrap.servers": kafka.internal})
+    (done,) = admin.delete_acls([chosen]).values()
+    done.result(10)
 
 
 @pytest.fixture
@@ -96,3 +129,42 @@ def test_too_large_and_unknown_topics_end_parked_and_the_rest_goes_out(kafka, lo
     assert states(*large, *unknown, *impossible, *nameless) == ["parked"] * 4
     assert set(states(*small, *free)) == {"published"}
     assert state(free[0]) == "published"
+
+
+@pytest.mark.parametrize("right", [AclOperation.WRITE, AclOperation.ALL])
+def test_topic_that_may_not_be_written_waits_without_an_attempt(kafka, login, right):
+    topic = f"secret-{right.name.lower()}"
+    create_topic(kafka.internal, topic, 3)
+    permit(kafka, topic, right, AclPermissionType.DENY)
+    denied = record("a", topic=topic, count=3) + record("b", topic=topic)
+    free = record("a free one")
+
+    done = manage("relay_outbox", "--json", **login)
+
+    assert (done.returncode, json.loads(done.stdout)["pending"]) == (1, 4)
+    assert (states(*denied), states(*free)) == (["waiting", "pending", "pending", "waiting"], ["published"])
+    rows = Outbox.objects.filter(pk__in=denied).order_by("id")
+    assert set(rows.values_list("attempts", flat=True)) == {0}
+    assert rows[0].last_error == "TOPIC_AUTHORIZATION_FAILED: Broker: Topic authorization failed"
+    forget(kafka, topic)
+    with Program("relay_outbox", "--loop", OUTBOX_POLL_INTERVAL=0.2, **login) as relay:
+        eventually(lambda: set(states(*denied)) == {"published"})
+        assert relay.stop() == 0
+    assert values_by_key(consume(topic, 4, bootstrap=kafka.internal))["a"] == ["{}0", "{}1", "{}2"]
+
+
+def test_nothing_overtakes_a_refused_message(kafka, login):
+    """Each message goes in a request of its own, and this producer is new to every partition."""
+    limited = NewTopic("tiny", num_partitions=3, replication_factor=1, config={"max.message.bytes": "400"})
+    admin = AdminClient({"bootstrap.servers": kafka.internal})
+    admin.create_topics([limited])["tiny"].result(10)
+    keys = [f"key {number}" for number in range(20)]
+    large = [message for key in keys for message in record(key, "x" * 1_000, topic="tiny")]
+    small = [message for key in keys for message in record(key, topic="tiny", count=3)]
+
+    done = manage("relay_outbox", "--json", KAFKA_LINGER_MS=0, KAFKA_BATCH_NUM_MESSAGES=1, **login)
+
+    assert done.returncode == 1
+    assert set(states(*large)) == {"waiting"}
+    assert set(states(*small)) == {"pending"}
+    assert not consume("tiny", 0, bootstrap=kafka.internal)
