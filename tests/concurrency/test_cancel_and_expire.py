@@ -113,13 +113,30 @@ def test_a_writer_that_takes_no_lock_first_is_refused_by_the_database():
     assert_ended_once(purchase)
 
 
-def test_a_full_save_of_a_stale_copy_resurrects_nobody():
+@pytest.mark.parametrize("end", [lambda _purchase: cycle(), do_cancel], ids=["expired", "cancelled"])
+def test_a_full_save_of_a_stale_copy_resurrects_nobody(end):
     stale = PurchaseFactory()
-    cycle()
+    end(stale)
     before = row(stale)
     with pytest.raises(IntegrityError, match="INV-6"):
         stale.save()
     assert row(stale) == before
+
+
+@pytest.mark.parametrize("end", [lambda _purchase: cycle(), do_cancel], ids=["expired", "cancelled"])
+def test_nor_does_one_that_comes_between_the_read_and_the_write(end):
+    stale = PurchaseFactory()
+    with Gate(*PURCHASES_WRITTEN) as gate, Threads(2) as threads:
+        ending = threads.submit(end, stale)
+        gate.wait_for()
+        saving = threads.submit(stale.save)
+        time.sleep(0.2)
+        assert not saving.done()
+        gate.open()
+        ending.result()
+        with pytest.raises(IntegrityError, match="INV-6"):
+            saving.result()
+    assert_ended_once(stale)
 
 
 def test_both_at_once_many_times():

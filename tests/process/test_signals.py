@@ -1,6 +1,7 @@
 """Real processes and real signals: all or nothing, exit 0, no lock left (R-24, R-65)."""
 
 import json
+import random
 import re
 import signal
 import time
@@ -101,44 +102,56 @@ def test_kill_9_in_mid_batch_frees_the_rows_at_once():
     assert {values["version"] for values in rows().values()} == {2}
 
 
+SLOW = """
+CREATE FUNCTION public.test_slow{number}() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END $$;
+CREATE TRIGGER test_slow{number} BEFORE {event} ON promotion.{table}
+FOR EACH ROW EXECUTE FUNCTION public.test_slow{number}()
+"""
+
+
 def heeds_sigterm(pid):
     """Whether manage.py has begun: until then no program can do anything about a signal."""
     masks = re.findall(r"Sig(?:Blk|Cgt):\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text())
     return any(int(mask, 16) >> (signal.SIGTERM - 1) & 1 for mask in masks)
 
 
-def test_sigterm_at_twenty_offsets_across_a_process_s_life():
-    """From the first lines of manage.py to after the commit: exit 0, and all or nothing, each time."""
+@pytest.mark.parametrize("arguments", [LOOP, ("expire_promotions", "--json")], ids=["loop", "one-off"])
+def test_sigterm_at_twenty_offsets_from_the_first_line_of_the_program_to_after_the_commit(arguments):
+    """Exit 0, and all or nothing, each time. The wait in COMMIT itself has a test in test_outages.py."""
     with connection.cursor() as cursor:
-        cursor.execute(
-            "CREATE FUNCTION public.test_hostile() RETURNS trigger LANGUAGE plpgsql AS"
-            " $$ BEGIN PERFORM pg_sleep(0.02); RETURN NEW; END $$;"
-            "CREATE TRIGGER test_hostile BEFORE UPDATE ON promotion.promotion_purchases"
-            " FOR EACH ROW EXECUTE FUNCTION public.test_hostile()"
-        )
-
-    def run(offset):
-        with Program("expire_promotions", "--json") as program:
-            assert wait_until(lambda: heeds_sigterm(program.process.pid), seconds=PATIENCE)
-            time.sleep(offset)
-            code = program.stop()
-            return code, [json.loads(line)["expired"] for line in program.lines if line.startswith('{"run_id"')]
-
-    for step in range(20):
-        purchases = PurchaseFactory.create_batch(10)
-        code, expired = run(step * 0.06)
-        assert code == 0, f"step {step}"
-        assert sum(expired) == (10 if assert_all_or_nothing(purchases) == "Expired" else 0)
-        assert_nobody_holds_a_lock()
+        for number, (event, table) in enumerate([("UPDATE", "promotion_purchases"), ("INSERT", "outbox")]):
+            cursor.execute(SLOW.format(number=number, event=event, table=table))
+    found = []
+    try:
+        for step in range(10):
+            purchases = PurchaseFactory.create_batch(5)
+            with Program(*arguments) as program:
+                if step < 3:
+                    assert wait_until(lambda: heeds_sigterm(program.process.pid), seconds=PATIENCE)
+                    time.sleep(step * 0.2)
+                else:
+                    program.wait_for("cycle_started")
+                    time.sleep((step - 3) * 0.04)
+                assert program.stop() == 0, f"step {step}"
+                told = [json.loads(line)["expired"] for line in program.lines if re.match(RESULT, line)]
+            found.append(assert_all_or_nothing(purchases))
+            assert sum(told) == (5 if found[-1] == "Expired" else 0)
+            assert_nobody_holds_a_lock()
+            with connection.cursor() as cursor:
+                cursor.execute("TRUNCATE promotion.promotion_purchases, promotion.outbox CASCADE")
+    finally:
         with connection.cursor() as cursor:
-            cursor.execute("TRUNCATE promotion.promotion_purchases, promotion.outbox CASCADE")
+            cursor.execute("DROP FUNCTION public.test_slow0 CASCADE; DROP FUNCTION public.test_slow1 CASCADE")
+    assert found[-1] == "Expired"
 
 
 def test_sigkill_at_random_moments_loses_nothing_and_doubles_nothing():
     purchases = PurchaseFactory.create_batch(300)
-    for offset in (0.5, 0.7, 0.9, 1.1):
+    for _ in range(4):
         with Program("expire_promotions", "--drain", "--batch-size", "10") as program:
-            time.sleep(offset)
+            program.wait_for("batch_selected")
+            time.sleep(random.uniform(0, 0.1))
             program.stop(signal.SIGKILL)
         assert len(events()) == statuses(purchases).count("Expired")
     assert manage("expire_promotions", "--drain").returncode == 0
@@ -146,13 +159,17 @@ def test_sigkill_at_random_moments_loses_nothing_and_doubles_nothing():
     assert {values["version"] for values in rows().values()} == {2}
 
 
-def test_sighup_does_no_harm():
-    with Program(*LOOP) as program:
+def test_sighup_does_no_harm_to_a_sleeping_loop_nor_to_a_batch_in_hand():
+    with Gate(*EVENTS_WRITTEN) as gate, Program("expire_promotions", "--loop", "--json", "--interval", "1") as program:
         program.wait_for("cycle_completed")
         program.signal(signal.SIGHUP)
-        time.sleep(0.5)
-        assert program.process.poll() is None
+        purchases = PurchaseFactory.create_batch(5)
+        gate.wait_for()
+        program.signal(signal.SIGHUP)
+        gate.open()
+        program.wait_for("promotion_expired")
         assert program.stop() == 0
+    assert assert_all_or_nothing(purchases) == "Expired"
 
 
 def test_sigstop_for_several_intervals_then_one_tick_and_no_burst():

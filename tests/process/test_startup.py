@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.factories import PurchaseFactory
-from tests.programs import ROOT, Program, environment, manage
+from tests.programs import ROOT, Program, environment, eventually, manage
 from tests.readings import statuses
 
 NOWHERE = "postgres://nobody:nothing@127.0.0.1:1/none"
@@ -78,3 +78,20 @@ def test_a_full_disk_behind_stdout_does_no_harm():
         assert program.wait() == 0
         assert program.count("stdout_lost") == 1
     assert statuses(purchases) == ["Expired"] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_loop_outlives_the_readers_of_its_output_and_of_its_log():
+    command = [sys.executable, "manage.py", "expire_promotions", "--loop", "--json", "--interval", "0.3"]
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as loop:
+        assert '"run_id"' in loop.stdout.readline()
+        loop.stdout.close()
+        loop.stderr.close()
+        purchases = PurchaseFactory.create_batch(3)
+        eventually(lambda: statuses(purchases) == ["Expired"] * 3)
+        late = PurchaseFactory()
+        eventually(lambda: statuses([late]) == ["Expired"])
+        loop.terminate()
+        assert loop.wait(60) == 0
