@@ -21,7 +21,7 @@ def python() -> str:
     wanted = REQUIREMENTS.read_text()
     if not INSTALLED.exists() or INSTALLED.read_text() != wanted:
         _run(sys.executable, "-m", "venv", "--clear", str(FOLDER))
-        _run(str(program), "-m", "pip", "install", "--quiet", "-r", str(REQUIREMENTS))
+        _run(str(program), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r", str(REQUIREMENTS))
         INSTALLED.write_text(wanted)
     return str(program)
 
