@@ -70,16 +70,16 @@ SIZES: dict[str, dict[str, dict[str, Any]]] = {
     },
     "full": {
         "cycle": {"purchases": 1_000_000, "dead": 500_000, "held": 150_000, "rounds": 40},
-        "large": {"purchases": 10_000_000, "rounds": 40},
+        "large": {"purchases": 10_000_000, "rounds": 30},
         "workers": {"backlog": 20_000, "rounds": 3},
         "relay": {"messages": 20_000, "rounds": 5},
         "kafka": {"messages": 20_000, "rounds": 5},
         "claims": {"published": 5_000_000, "rounds": 40},
-        "delay": {"messages": 400},
+        "delay": {"messages": 300},
         "lateness": {"purchases": 1_000, "span": 300, "interval": 60},
         "memory": {"handled": 1_000_000},
-        "peers": {"purchases": 2_000, "messages": 5_000, "rounds": 3},
-        "processes": {"rounds": 9},
+        "peers": {"purchases": 1_000, "messages": 3_000, "rounds": 3},
+        "processes": {"rounds": 7},
     },
 }
 
