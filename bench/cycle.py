@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING
 
 import psycopg
 
 from bench import floors, world
 from bench.figures import Figure, milliseconds
-from bench.measure import interleaved, ratio
+from bench.measure import Sample, interleaved, ratio
+
+if TYPE_CHECKING:
+    from promotion.outlook import LowMark
 
 BATCH = 200
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
@@ -24,11 +29,12 @@ def measure(url: str, *, purchases: int, dead: int, held: int, rounds: int) -> I
     yield from _as_it_grows(url, purchases, dead, held, rounds)
 
 
-def expire(as_of: datetime | None = None) -> int:
-    """Run the cycle under measurement, as the worker does."""
+def expire(as_of: datetime | None = None, mark: LowMark | None = None) -> int:
+    """Run the cycle under measurement, as the worker does; with a `mark`, as in the midst of a drain."""
     from promotion.expiration import run_cycle
 
-    return run_cycle(as_of=as_of or datetime.now(UTC), batch_size=BATCH, budget=30.0).expired
+    as_of = as_of or datetime.now(UTC)
+    return run_cycle(as_of=as_of, batch_size=BATCH, budget=30.0, retry_stuck=mark is None, mark=mark).expired
 
 
 def _against_floors(url: str, purchases: int, rounds: int) -> Iterator[Figure]:
@@ -96,8 +102,9 @@ def _as_it_grows(url: str, purchases: int, dead: int, held: int, rounds: int) ->
         world.fill(due=due, running=purchases // 10, expired=purchases * 9 // 10)
         world.use("fresh")
         world.fill(due=due, running=1_000, expired=9_000)
-        cycles = interleaved(dict.fromkeys(("fresh", "grown", "churned"), expire), rounds=rounds, prepare=world.use)
-        claims = interleaved(dict.fromkeys(("fresh", "held"), _claim), rounds=rounds, prepare=world.warming(_claim))
+        cycles = interleaved(_draining(expire, "fresh", "grown", "churned"), rounds=rounds, prepare=world.use)
+        claims = interleaved(_draining(_claim, "fresh", "held"), rounds=rounds, prepare=world.use)
+        looks = interleaved(dict.fromkeys(("churned", "held"), _look), rounds=rounds, prepare=world.use)
     for name, label, must, aim in (
         ("grown", f"cycle at {purchases:,} purchases", 1.5, 1.2),
         ("churned", f"cycle after {dead:,} expired without vacuum", 1.5, 1.2),
@@ -108,7 +115,7 @@ def _as_it_grows(url: str, purchases: int, dead: int, held: int, rounds: int) ->
             must,
             aim,
             "the same at 10,000, vacuumed",
-            milliseconds(**{name: cycles[name], "fresh": cycles["fresh"]}),
+            milliseconds(**{name: cycles[name], "fresh": cycles["fresh"]}) + _plus(looks.get(name)),
         )
     yield Figure(
         f"claim while an old snapshot holds {held:,} dead entries",
@@ -116,18 +123,39 @@ def _as_it_grows(url: str, purchases: int, dead: int, held: int, rounds: int) ->
         3,
         1.5,
         "fresh",
-        milliseconds(held=claims["held"], fresh=claims["fresh"]),
+        milliseconds(held=claims["held"], fresh=claims["fresh"]) + _plus(looks["held"]),
     )
 
 
-def _claim() -> None:
+def _draining(run: Callable[..., object], *databases: str) -> dict[str, Callable[[], object]]:
+    """Return the sides that run it as a drain does: one after the other, with a low mark for each database."""
+    from promotion.outlook import LowMark
+
+    return {name: partial(run, mark=LowMark()) for name in databases}
+
+
+def _plus(looks: Sample | None) -> str:
+    """Say what the first cycle of each tick, and then one a second, takes besides."""
+    return (
+        f"; a look over everything, at each tick and once a second: {looks.median * 1e3:.1f} ms more" if looks else ""
+    )
+
+
+def _look() -> None:
+    """Look over everything."""
+    from promotion.outlook import look_ahead
+
+    look_ahead(datetime.now(UTC), retries=0)
+
+
+def _claim(mark: LowMark) -> None:
     """Look ahead and lock a batch, as a cycle does, and give it back."""
     from django.db import transaction
 
-    from promotion.claiming import Candidates, Place, look_ahead
+    from promotion.claiming import Candidates, Place
 
     now = datetime.now(UTC)
-    oldest = look_ahead(now, retries=1_000).oldest_due
+    oldest = mark.look_ahead(now, retries=0).oldest_due
     assert oldest is not None
     with transaction.atomic():
         assert len(Candidates(at=now, after=Place.before(oldest)).lock(BATCH)) == BATCH

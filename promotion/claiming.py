@@ -21,14 +21,6 @@ from promotion.models import PromotionPurchase
 
 _FIELDS = [field.attname for field in PromotionPurchase._meta.concrete_fields]  # noqa: SLF001 - Django documents it
 _LAST_ID = uuid.UUID(int=2**128 - 1)
-_LOOK = """
-SELECT statement_timestamp(), (
-    SELECT ends_at FROM promotion.promotion_purchases
-    WHERE status = 'Active' AND ends_at <= LEAST(%(as_of)s, statement_timestamp()) ORDER BY ends_at LIMIT 1
-), ARRAY(
-    SELECT purchase_id FROM promotion.expiration_failures ORDER BY last_failed_at, purchase_id LIMIT %(retries)s
-)
-"""
 _COUNT = """
 SELECT count(*) FROM promotion.promotion_purchases
 WHERE status = 'Active' AND (ends_at, id) > (%s, %s) AND (ends_at, id) <= (%s, %s)
@@ -42,20 +34,6 @@ _EXPIRE = """
 UPDATE promotion.promotion_purchases SET status = 'Expired', updated_at = %(at)s, version = version + 1
 WHERE id = ANY(%(ids)b) AND status = 'Active'
 """
-
-
-class Outlook(NamedTuple):
-    """What a cycle has before it, found out by one statement without a transaction: mostly nothing."""
-
-    database_now: datetime
-    oldest_due: datetime | None  # the `ends_at` of the oldest due purchase, be it locked or stuck
-    stuck: list[uuid.UUID]  # those first that were tried longest ago
-
-
-def look_ahead(as_of: datetime, *, retries: int) -> Outlook:
-    """Return what is due at `as_of`, or at the database's time if that is earlier, and up to `retries` stuck ones."""
-    (row,) = _rows(_LOOK, {"as_of": as_of, "retries": retries})
-    return Outlook(*row)
 
 
 class Place(NamedTuple):
@@ -93,13 +71,13 @@ class Candidates:
         purchases = PromotionPurchase.objects.due(self.at).filter(self.after.behind)
         purchases = purchases.not_stuck() if self.among is None else purchases.filter(pk__in=self.among)
         claim = purchases.oldest_first().select_for_update(skip_locked=True)[:limit]
-        rows = _rows(*claim.query.sql_with_params())
-        return [PromotionPurchase.from_db(claim.db, _FIELDS, row) for row in rows]
+        locked = rows(*claim.query.sql_with_params())
+        return [PromotionPurchase.from_db(claim.db, _FIELDS, row) for row in locked]
 
     def count(self, *, up_to: PromotionPurchase | None) -> int:
         """Count those that stand before `up_to`, and it: all of them, if it is None. The stuck are not counted."""
         last = Place.of(up_to) if up_to else Place(self.at, _LAST_ID)
-        ((count,),) = _rows(_COUNT, [*self.after, *last])
+        ((count,),) = rows(_COUNT, [*self.after, *last])
         return int(count)
 
 
@@ -107,7 +85,7 @@ def targets_of(purchases: Sequence[PromotionPurchase]) -> Mapping[uuid.UUID, Seq
     """Return the targets by purchase id, in the order in which they were added; none for an unknown id."""
     targets: dict[uuid.UUID, list[Target]] = defaultdict(list)
     if purchases:
-        for purchase_id, kind, target_id in _rows(_TARGETS, {"ids": [purchase.pk for purchase in purchases]}):
+        for purchase_id, kind, target_id in rows(_TARGETS, {"ids": [purchase.pk for purchase in purchases]}):
             targets[purchase_id].append(Target(kind, target_id))
     return targets
 
@@ -118,6 +96,7 @@ def write_expired(purchase_ids: Sequence[uuid.UUID], *, at: datetime) -> int:
         return cursor.execute(_EXPIRE, {"at": at, "ids": purchase_ids}).rowcount
 
 
-def _rows(statement: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[tuple[Any, ...]]:
+def rows(statement: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[tuple[Any, ...]]:
+    """Return the result of a statement, transferred in binary form."""
     with plain_cursor() as cursor:
         return cursor.execute(statement, parameters, binary=True).fetchall()

@@ -7,7 +7,8 @@ import psycopg
 import pytest
 from django.db import connection
 
-from promotion.claiming import Candidates, Place, look_ahead
+from promotion.claiming import Candidates, Place
+from promotion.outlook import look_ahead
 from tests.factories import NOW
 
 pytestmark = pytest.mark.django_db

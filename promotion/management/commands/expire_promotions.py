@@ -18,6 +18,7 @@ from pinpromo.pulse import Pulse
 from pinpromo.stop import Stop
 from promotion import history, metrics
 from promotion.expiration import CycleResult, run_cycle
+from promotion.outlook import LowMark
 from promotion.preview import preview_cycle
 
 log = structlog.get_logger("promotion.expire_promotions")
@@ -70,7 +71,7 @@ class Command(commands.Command):
         )
 
     def run(self, options: argparse.Namespace) -> None:
-        self.options = options
+        self.options, self.mark = options, LowMark()
         for name in ("as_of", "strict", "dry_run"):
             if options.loop and getattr(options, name):
                 flag = "--" + name.replace("_", "-")
@@ -130,6 +131,7 @@ class Command(commands.Command):
             batch_size=self.options.batch_size,
             budget=settings.EXPIRE_PROMOTIONS_TICK_BUDGET,
             retry_stuck=retry_stuck,
+            mark=self.mark,
             stopping=lambda: stop.requested,
         )
         metrics.count(result)
