@@ -41,7 +41,7 @@ def measure(url: str, *, messages: int) -> Iterator[Figure]:
         ("p99", 25, 10, delays.percentile(99), sent.percentile(99)),
     ):
         label = f"commit to acknowledgement, idle relay, {name}"
-        yield Figure(label, value * 1e3, must, aim, "", detail.format(with_commit * 1e3), unit=" ms")
+        yield Figure(label, value * 1e3, must, aim, "COMMIT has returned", detail.format(with_commit * 1e3), unit=" ms")
 
 
 def _await_relay(link: psycopg.Connection) -> None:

@@ -10,6 +10,7 @@ from bench.measure import interleaved, ratio
 from bench.messages import TOPIC
 from bench.relay import draining, refill
 from devstack import kafka
+from devstack.broker import create_topic
 
 DATABASE = "kafka"
 NAME = "relay against a real Apache Kafka, messages a second"
@@ -27,7 +28,6 @@ def measure(_url: str, *, messages: int, rounds: int) -> Iterator[Figure]:
 
 
 def _against_producer(bootstrap: str, messages: int, rounds: int) -> Figure:
-    from devstack.broker import create_topic
     from outbox.models import Outbox
 
     create_topic(bootstrap, TOPIC, 4)

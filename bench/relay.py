@@ -16,6 +16,7 @@ from bench.figures import Figure, rates
 from bench.measure import in_turn, interleaved, ratio
 from bench.messages import TOPIC, fill, settle
 from bench.race import module, race, timed_by_owner
+from devstack.mock import MockCluster
 
 BATCH = 500
 DATABASE = "relay"
@@ -23,8 +24,6 @@ DATABASE = "relay"
 
 def measure(_url: str, *, messages: int, rounds: int) -> Iterator[Figure]:
     """Yield the figures of the relay's rate, with librdkafka's mock as the broker."""
-    from devstack.mock import MockCluster
-
     world.create(DATABASE)
     with MockCluster() as broker:
         broker.create_topic(TOPIC, 4)
