@@ -204,10 +204,10 @@ def parse_version(text: str) -> tuple[uuid.UUID, int]:
 def report(request: HttpRequest, outcome: admin_acts.Outcome, done: str) -> None:
     """Tell the operator what became of the chosen purchases."""
     if outcome.done:
-        what = str(outcome.done[0]) if len(outcome.done) == 1 else f"{len(outcome.done)} purchases"
+        what = f"Purchase {outcome.done[0]}" if len(outcome.done) == 1 else f"{len(outcome.done)} purchases"
         messages.success(request, f"{what} {done}.")
     for purchase_id, reason in outcome.refused.items():
-        messages.error(request, f"{purchase_id} not {done}: {reason}.")
+        messages.error(request, f"Purchase {purchase_id} not {done}: {reason}.")
 
 
 def back_to(chosen: list[uuid.UUID]) -> HttpResponse:

@@ -24,7 +24,7 @@ _LAST_ID = uuid.UUID(int=2**128 - 1)
 _COUNT = """
 SELECT count(*) FROM promotion.promotion_purchases
 WHERE status = 'Active' AND (ends_at, id) > (%s, %s) AND (ends_at, id) <= (%s, %s)
-    AND id NOT IN (SELECT purchase_id FROM promotion.expiration_failures)
+    AND id <> ALL(%b) AND id NOT IN (SELECT purchase_id FROM promotion.expiration_failures)
 """
 _TARGETS = """
 SELECT purchase_id, target_type, target_id FROM promotion.promotion_purchase_targets
@@ -74,10 +74,13 @@ class Candidates:
         locked = rows(*claim.query.sql_with_params())
         return [PromotionPurchase.from_db(claim.db, _FIELDS, row) for row in locked]
 
-    def count(self, *, up_to: PromotionPurchase | None) -> int:
-        """Count those that stand before `up_to`, and it: all of them, if it is None. The stuck are not counted."""
+    def count_besides(self, taken: Sequence[PromotionPurchase], *, up_to: PromotionPurchase | None) -> int:
+        """Count those not `taken` that stand before `up_to`, or all of them, if it is None. The stuck are not counted.
+
+        The taken are left out by name: another worker may have found one of them stuck since it was locked here.
+        """
         last = Place.of(up_to) if up_to else Place(self.at, _LAST_ID)
-        ((count,),) = rows(_COUNT, [*self.after, *last])
+        ((count,),) = rows(_COUNT, [*self.after, *last, [purchase.pk for purchase in taken]])
         return int(count)
 
 

@@ -220,7 +220,7 @@ def _count_skipped(candidates: Candidates, taken: Sequence[PromotionPurchase], l
     """Count the candidates that stand before the last one taken, or all if there were not enough, but the taken."""
     if candidates.among is not None:
         return 0  # known to be poison
-    return candidates.count(up_to=taken[-1] if len(taken) == limit else None) - len(taken)
+    return candidates.count_besides(taken, up_to=taken[-1] if len(taken) == limit else None)
 
 
 def _expire_in_memory(

@@ -1,7 +1,9 @@
 """Several instances side by side: every purchase once, with exactly one event (R-06, R-25, R-63)."""
 
 import pytest
+from django.db import transaction
 
+from promotion.claiming import Candidates, Place
 from promotion.expiration import run_cycle
 from tests.bulk import insert_due
 from tests.concurrency.workers import Threads
@@ -61,6 +63,20 @@ def test_a_locked_row_behind_poison_is_counted_once():
         other.execute("SELECT FROM promotion.promotion_purchases WHERE id = %s FOR UPDATE", [locked.pk])
         result = cycle()
     assert (result.failed, result.skipped_locked) == (1, 1)
+
+
+def test_poison_that_another_worker_notes_while_it_is_locked_here_spoils_no_count():
+    """It leaves the candidates between two statements of this transaction: a difference of two counts was -1."""
+    poison, locked = (PurchaseFactory(ends_at=NOW.replace(hour=hour)) for hour in (1, 2))
+    candidates = Candidates(at=NOW, after=Place.before(NOW.replace(hour=0)))
+    with session() as other, session() as another, transaction.atomic():
+        other.execute("SELECT FROM promotion.promotion_purchases WHERE id = %s FOR UPDATE", [locked.pk])
+        assert candidates.lock(10) == [poison]
+        another.execute(
+            "INSERT INTO promotion.expiration_failures VALUES (%(id)s, now(), now(), 1, 'poison')", {"id": poison.pk}
+        )
+        another.commit()
+        assert candidates.count_besides([poison], up_to=None) == 1
 
 
 def test_the_rows_stay_locked_until_the_commit():

@@ -8,6 +8,7 @@ import uuid
 
 import pytest
 
+from devstack.ports import free_port
 from tests.programs import ROOT, environment
 from tests.web import gunicorn, send
 
@@ -25,6 +26,19 @@ def test_only_a_known_proxy_is_believed_that_tls_was_used():
         assert send(port, "POST", CANCEL, **OVER_TLS) == 401
         assert send(port, "GET", "/readyz", Host="10.0.0.7:8000") == 200
         assert send(port, "GET", "/metrics", Host="10.0.0.7:8000") == 200
+
+
+def test_the_operators_pages_say_that_the_database_is_away_without_a_traceback(tmp_path):
+    logged_in = {"Cookie": "sessionid=of-some-operator", **OVER_TLS}
+    variables = {"DATABASE_URL": f"postgres://nobody@127.0.0.1:{free_port()}/none", "FORWARDED_ALLOW_IPS": "127.0.0.1"}
+    with (tmp_path / "log").open("wb") as log, gunicorn(log, **variables) as port:
+        assert send(port, "GET", "/admin/login/", **OVER_TLS) == 200  # does not need the database
+        assert send(port, "GET", "/admin/", **logged_in) == 503
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    (failed,) = [line for line in lines if line["event"] == "page_failed"]
+    assert (failed["level"], failed["path"]) == ("error", "/admin/")
+    assert "Connection refused" in failed["reason"]
+    assert not any("exception" in line for line in lines)
 
 
 def test_counters_of_the_workers_are_not_imported():
