@@ -6,10 +6,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos import ending, prober, timeline
-from chaos.adversary import Adversary, Stage
+from chaos import clock, ending, one_offs, prober, timeline
+from chaos.adversary import Adversary
 from chaos.crew import Crew
 from chaos.database_faults import DatabaseFaults
+from chaos.faults import Stage
 from chaos.ledger import Ledger
 from chaos.plan import KINDS, NEED_LASTING_BROKER, schedule
 from chaos.system import INTERVAL, Choice, System
@@ -69,9 +70,10 @@ def run(orders: Orders) -> Outcome:
         say("all is healed; waiting until everything has ended and arrived")
         say("at rest" if ending.await_rest(system, seconds=DRAIN_SECONDS) else f"NOT at rest after {DRAIN_SECONDS:g} s")
         crew.stop()
-        ending.stop_programs(system)
+        ending.stop_programs(system, verdict)
         ending.judge(system, ledger, verdict, allowance=ALLOWANCE)
         prober.check(crew.prober.probes, system.programs, verdict)
+        one_offs.check(crew.commands, ledger, verdict)
         if orders.logs:
             system.save_logs(orders.logs)
         if orders.picture:
@@ -93,6 +95,8 @@ def _break(system: System, crew: Crew, ledger: Ledger, orders: Orders, say: Call
         to_broker=system.to_broker,
         database=DatabaseFaults(system.url, crew.writer, ledger),
         disk=system.disk,
+        clock=system.clock,
+        missing_topics=crew.missing_topics,
     )
     kinds = set(orders.kinds) - _impossible(system, say)
     adversary = Adversary(stage, ledger, say)
@@ -112,6 +116,9 @@ def _impossible(system: System, say: Callable[[str], None]) -> set[str]:
     if system.disk.lacks:
         kinds.add("fill-disk")
         say(f"left out, since no small file system can be mounted here: fill-disk ({system.disk.lacks})")
+    if lack := clock.missing():
+        kinds.add("clock-jump")
+        say(f"left out, since no program can be given a clock of its own here: clock-jump ({lack})")
     return kinds
 
 

@@ -5,14 +5,14 @@ import time
 
 import psycopg
 
-from chaos import lateness, log_checks, state_checks, topic, topic_checks
+from chaos import lateness, log_checks, memory, state_checks, topic, topic_checks
 from chaos.ledger import BOTH, DELIVERY, Ledger
 from chaos.parts import common_absences
 from chaos.plan import RELAYS, WORKERS
 from chaos.state_checks import State
 from chaos.system import KINDS, System
+from chaos.telling import TOPIC
 from chaos.verdict import Verdict
-from chaos.writer import TOPIC
 
 CONSUMERS_SECONDS = 20.0
 _UNFINISHED = """
@@ -49,27 +49,30 @@ def _consumers_agree(system: System, connection: psycopg.Connection) -> bool:
     )
 
 
-def stop_programs(system: System) -> None:
-    """Stop the product by SIGTERM, all at once, as an orchestrator does."""
+def stop_programs(system: System, verdict: Verdict) -> None:
+    """Stop the product by SIGTERM, all at once, as an orchestrator does; nothing of it may be left."""
+    family = [process for part in system.programs.values() for process in part.family()]
     stopping = [threading.Thread(target=part.terminate, kwargs={"again": False}) for part in system.programs.values()]
     for thread in stopping:
         thread.start()
     for thread in stopping:
         thread.join()
+    verdict.judge("no process is left", [str(process) for process in family if process.is_running()])
 
 
 def judge(system: System, ledger: Ledger, verdict: Verdict, *, allowance: float) -> None:
     """Let every check speak."""
     _note_absences(system, ledger)
-    records = topic.read(system.bootstrap, TOPIC)
     with psycopg.connect(system.url) as connection:
         state = State(connection)
+        records = topic.read(system.bootstrap, {TOPIC, *(event["topic"] for event in state.events)})
         state_checks.check(state, ledger, verdict)
-        topic_checks.check(state, records, verdict)
+        topic_checks.check(state, records, ledger, verdict)
         for name, kind in KINDS.items():
             topic_checks.check_boosts(connection, kind, system.store(name), verdict)
     lateness.check(state, records, ledger, allowance=allowance, verdict=verdict)
     log_checks.check(system.programs.values(), verdict)
+    memory.check(system.programs.values(), verdict)
 
 
 def _note_absences(system: System, ledger: Ledger) -> None:

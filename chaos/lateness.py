@@ -61,7 +61,7 @@ def check(state: State, records: list[Record], ledger: Ledger, *, allowance: flo
     for event in state.events:
         if (at := arrived.get(str(event["event_id"]))) is None:
             continue
-        ready = event["created_at"]
+        ready = max(event["created_at"], ledger.requeued.get(event["event_id"], 0.0))
         delivery.append(at - ready)
         if undisturbed(ready, allowance, for_delivery):
             calm_delivery.append(at - ready)

@@ -25,7 +25,7 @@ class Answer:
     """What a manager asked for, and what the web process said; status 0: no answer came."""
 
     purchase: uuid.UUID
-    asked: str  # "cancel", "cancel-version", "cancel-stale-version", "other-company", "no-token"
+    asked: str  # "cancel", "cancel-version", "cancel-stale-version", "other-company", "no-token", "operator"
     expected_version: int | None
     status: int
     version: int | None
@@ -38,6 +38,8 @@ class Ledger:
     created: set[uuid.UUID] = field(default_factory=set)
     changes: Counter[uuid.UUID] = field(default_factory=Counter)  # by the writer, each with version += 1
     ready_since: dict[uuid.UUID, float] = field(default_factory=dict)  # healed, or no longer held, at this time
+    requeued: dict[uuid.UUID, float] = field(default_factory=dict)  # event ids: when it could be published
+    unordered: set[str] = field(default_factory=set)  # keys of which an operator has requeued messages
     poison: Counter[str] = field(default_factory=Counter)
     answers: list[Answer] = field(default_factory=list)
     disturbances: list[Disturbance] = field(default_factory=list)

@@ -10,7 +10,8 @@ from typing import Any
 import jwt
 
 from chaos.ledger import Answer, Ledger
-from chaos.writer import COMPANIES, Sale, Writer
+from chaos.sales import COMPANIES, Sale
+from chaos.writer import Writer
 from devstack.ports import HOST
 
 PATIENCE = 20.0  # seconds for an answer

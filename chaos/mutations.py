@@ -44,6 +44,23 @@ MUTANTS = (
         breaks="every event is in the topic",
     ),
     Mutant(
+        name="count a negative delivery report as published",
+        file="outbox/publisher.py",
+        changes=[("            if error is None:\n                self", "            if True:\n                self")],
+        kinds=["missing-topic", "forget"],
+        breaks="every event is in the topic",
+    ),
+    Mutant(
+        name="let relays share a lane",
+        file="outbox/claiming.py",
+        changes=[
+            ("FOR UPDATE OF lanes SKIP LOCKED", "FOR SHARE OF lanes"),
+            ("    if not batch:\n", "    return list(batch)\n    if not batch:\n"),
+        ],
+        kinds=["delay", "suspend"],
+        breaks="first appearances of each key are in order",
+    ),
+    Mutant(
         name="write the event outside the transaction",
         file="promotion/expiration.py",
         changes=[
@@ -70,6 +87,13 @@ MUTANTS = (
         changes=[("version = version + 1", "version = version")],
         kinds=["cut"],
         breaks="version = 1 + number of changes",
+    ),
+    Mutant(
+        name="expire early",
+        file="promotion/expiration.py",
+        changes=[("return min(as_of, database_now)", "return min(as_of, database_now) + CLOCK_TOLERANCE")],
+        kinds=["cut"],
+        breaks="nothing expires early",
     ),
     Mutant(
         name="stop at the first poison",

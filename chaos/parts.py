@@ -20,26 +20,24 @@ class Part:
     def __init__(self, name: str, command: Sequence[str | Path], environ: Mapping[str, str]) -> None:
         self.name = name
         self.command = command
-        self._environ = environ
+        self.environ = dict(environ)
         self._lock = threading.RLock()
         self._folder = GuardedFolder(name, signals=(("SIGTERM", STOP_SECONDS),))
         self.pid = 0
         self.starts = 0
         self.out_of_service: list[tuple[float, float]] = []  # wall clock
-        self.memory: list[list[tuple[float, float]]] = []  # per life: age in seconds, megabytes
+        self.memory: list[list[tuple[float, float]]] = []  # per life: wall clock, megabytes
         self.complaints: list[str] = []
         self._down_since: float | None = None
-        self._started_at = 0.0
 
     def start(self) -> None:
         """Start the next life."""
         with self._lock:
             self._down()
-            self.pid = self._folder.start(self.command, environ=self._environ)
+            self.pid = self._folder.start(self.command, environ=self.environ)
             self.starts += 1
-            self._started_at = time.time()
             self.memory.append([])
-            self._up(self._started_at + START_SECONDS)
+            self._up(time.time() + START_SECONDS)
 
     def kill(self) -> None:
         """SIGKILL to the process and its children, and start it again."""
@@ -69,7 +67,7 @@ class Part:
         """SIGSTOP for so long."""
         with self._lock:
             self._down()
-            processes = self._processes()
+            processes = self.family()
             _each(processes, "suspend")
             time.sleep(seconds)
             _each(processes, "resume")
@@ -84,7 +82,7 @@ class Part:
                 self.complaints.append(f"{self.name} ended by itself with exit code {code}{self._tail()}")
                 self._down()
                 self.start()
-            self.memory[-1].append((time.time() - self._started_at, self._megabytes()))
+            self.memory[-1].append((time.time(), self._megabytes()))
         finally:
             self._lock.release()
 
@@ -110,19 +108,20 @@ class Part:
             self.out_of_service.append((self._down_since, at))
             self._down_since = None
 
+    def family(self) -> list[psutil.Process]:
+        """Its process and all that this has started."""
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return [psutil.Process(self.pid), *self._children()]
+        return []
+
     def _children(self) -> list[psutil.Process]:
         with contextlib.suppress(psutil.NoSuchProcess):
             return psutil.Process(self.pid).children(recursive=True)
         return []
 
-    def _processes(self) -> list[psutil.Process]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return [psutil.Process(self.pid), *self._children()]
-        return []
-
     def _megabytes(self) -> float:
         total = 0
-        for process in self._processes():
+        for process in self.family():
             with contextlib.suppress(psutil.NoSuchProcess):
                 total += process.memory_info().rss
         return total / 1e6

@@ -7,9 +7,13 @@ from dataclasses import dataclass
 WORKERS = ("worker-1", "worker-2", "worker-3")
 RELAYS = ("relay-1", "relay-2", "relay-3")
 CONSUMERS = ("catalog", "news")
+CLOCKED = "worker-3"  # has a wall clock of its own
 PROGRAMS = (*WORKERS, *RELAYS, "web")
 GAP = (1.0, 3.0)  # seconds between two faults; they may overlap
 CALM = 15.0  # seconds without a new fault when every kind has had its turn: nothing excuses lateness then
+# From this second on the eldest of each kind are not killed any more, so that it shows whether their memory stays flat.
+SPARED_FROM = 200.0
+ELDEST = ("worker-1", "relay-1", "web")
 QUIET_END = 5.0  # seconds without a new fault at the end
 
 # Each kind of fault: what it may hit, and for how many seconds.
@@ -18,7 +22,8 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[float, float]]] = {
     "terminate": (PROGRAMS, (0, 0)),
     "suspend": (PROGRAMS, (1, 6)),
     "kill-consumer": (CONSUMERS, (0, 0)),
-    "kill-in-commit": (("workers", "web"), (1, 2)),
+    "kill-in-commit": (("younger-workers", "web"), (1, 2)),
+    "clock-jump": ((CLOCKED,), (3, 12)),
     "postgres-fast": (("postgres",), (0, 2)),
     "postgres-immediate": (("postgres",), (0, 2)),
     "postgres-kill": (("postgres",), (0, 2)),
@@ -37,7 +42,9 @@ KINDS: dict[str, tuple[tuple[str, ...], tuple[float, float]]] = {
     "old-snapshot": (("postgres",), (5, 20)),
     "poison": (("purchases",), (3, 12)),
     "fill-disk": (("postgres",), (2, 5)),
+    "missing-topic": (("topic",), (4, 12)),
 }
+LETHAL = frozenset({"kill", "terminate", "kill-in-commit"})
 NEED_LASTING_BROKER = frozenset({"broker-restart", "broker-kill"})
 
 
@@ -68,6 +75,8 @@ def schedule(*, seed: int, duration: float, kinds: Collection[str]) -> list[Faul
             dice.shuffle(deck)
         kind = deck.pop()
         targets, (shortest, longest) = KINDS[kind]
+        if at > SPARED_FROM and kind in LETHAL:
+            targets = tuple(target for target in targets if target not in ELDEST)
         seconds = round(dice.uniform(shortest, longest), 1)
         faults.append(Fault(round(at, 2), kind, dice.choice(targets), seconds, dice.getrandbits(32)))
         at += dice.uniform(*GAP) + (0.0 if deck else CALM)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import psycopg
 
-from chaos.writer import TARGETS, Sale, random_sale
+from chaos.sales import TARGETS, Sale, random_sale
 
 # Guards of another department, as it were: they refuse, or swallow, what concerns the purchases listed.
 SCHEMA = """

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import random
 import socket
 import struct
 import threading
@@ -57,7 +58,7 @@ class Proxy:
         self._loop.call_soon_threadsafe(self._flowing.set)
 
     def delay(self, seconds: float) -> None:
-        """Hold every piece back for so long; 0 ends it."""
+        """Hold every piece back for so long, on some connections for up to three times as long; 0 ends it."""
         self._latency = seconds
 
     def _run(self) -> None:
@@ -104,7 +105,7 @@ class Proxy:
         try:
             while chunk := await source.read(_CHUNK):
                 if self._latency:
-                    await asyncio.sleep(self._latency)
+                    await asyncio.sleep(self._latency * link.slowness)
                 await self._flowing.wait()
                 if not link.forgotten:
                     sink.write(chunk)
@@ -122,6 +123,7 @@ class _Link:
         self.client = client
         self.server = server
         self.forgotten = False
+        self.slowness = random.uniform(1, 3)
 
     def end(self) -> None:
         """Reset both ends."""

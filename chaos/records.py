@@ -5,8 +5,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One message as it lies in the topic."""
+    """One message as it lies in its topic."""
 
+    topic: str
     partition: int
     offset: int
     at: float

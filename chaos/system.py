@@ -11,12 +11,13 @@ from typing import Self
 
 import psycopg
 
-from chaos import poison
+from chaos import operators, poison
+from chaos.clock import Clock
 from chaos.disk import SmallDisk
 from chaos.parts import Part
-from chaos.plan import CONSUMERS, PROGRAMS, RELAYS, WORKERS
+from chaos.plan import CLOCKED, CONSUMERS, PROGRAMS, RELAYS, WORKERS
 from chaos.proxy import Proxy
-from chaos.writer import TOPIC
+from chaos.telling import TOPIC
 from devstack import kafka
 from devstack.broker import EmbeddedBroker, create_topic
 from devstack.guarded import GuardedFolder
@@ -30,6 +31,7 @@ TICK_BUDGET = 5.0
 BATCH_SIZE = 100
 PARTITIONS = 4
 MAX_CONNECTIONS = 60
+MAX_ATTEMPTS = 3  # of a message, before it is parked
 KINDS = {"catalog": "CatalogItem", "news": "NewsPost"}  # of targets, by consumer
 
 
@@ -54,10 +56,13 @@ class System:
         self.lasting_broker = choice.real_kafka if choice.real_kafka is not None else self.lacks is None
         self.broker: EmbeddedKafka | EmbeddedBroker
         if self.lasting_broker:
-            self.broker = EmbeddedKafka(advertised=self.to_broker.address)
+            self.broker = EmbeddedKafka(
+                advertised=self.to_broker.address, properties={"auto.create.topics.enable": "false"}
+            )
         else:
             self.broker = EmbeddedBroker(advertised=self.to_broker.address)
         self.jwt_secret = secrets.token_urlsafe(48)
+        self.operators_password = secrets.token_urlsafe(24)
         self.ports = {name: free_port() for name in PROGRAMS}
         self.parts: dict[str, Part] = {}
 
@@ -69,8 +74,10 @@ class System:
             create_topic(self.bootstrap, TOPIC, PARTITIONS)
             self._migrate()
             for name, command in self._commands().items():
-                self.parts[name] = part = Part(name, command, self._environ())
+                self.parts[name] = part = Part(name, command, self.environ)
                 running.callback(part.close)
+            self.clock = Clock(self.parts[CLOCKED].folder)
+            self.parts[CLOCKED].environ |= self.clock.environ
             for name in CONSUMERS:
                 self.parts[name] = part = Part(name, (), {**os.environ})
                 running.callback(part.close)
@@ -110,7 +117,14 @@ class System:
         """Return the file in which a consumer keeps its boosts."""
         return self.parts[consumer].folder / "boosts.sqlite"
 
-    def _environ(self) -> Mapping[str, str]:
+    @property
+    def manage(self) -> Path:
+        """The product's `manage.py`."""
+        return self._product / "manage.py"
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The variables of the product's programs."""
         return {
             **os.environ,
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]),
@@ -122,6 +136,7 @@ class System:
             "EXPIRE_PROMOTIONS_INTERVAL": str(INTERVAL),
             "EXPIRE_PROMOTIONS_TICK_BUDGET": str(TICK_BUDGET),
             "EXPIRE_PROMOTIONS_BATCH_SIZE": str(BATCH_SIZE),
+            "OUTBOX_MAX_ATTEMPTS": str(MAX_ATTEMPTS),
             "ALLOWED_HOSTS": HOST,
             "SECURE_SSL_REDIRECT": "false",
             "JWT_ALGORITHMS": "HS256",
@@ -129,7 +144,7 @@ class System:
         }
 
     def _commands(self) -> dict[str, list[str | Path]]:
-        python, manage = sys.executable, self._product / "manage.py"
+        python, manage = sys.executable, self.manage
 
         def ops(name: str) -> tuple[str, str]:
             return "--ops-port", str(self.ports[name])
@@ -150,7 +165,10 @@ class System:
     def _migrate(self) -> None:
         folder = GuardedFolder("migrate")
         try:
-            folder.run([sys.executable, self._product / "manage.py", "migrate"], environ=self._environ())
+            folder.run([sys.executable, self.manage, "migrate"], environ=self.environ)
+            operator = {"USERNAME": operators.NAME, "EMAIL": "", "PASSWORD": self.operators_password}
+            environ = {**self.environ, **{f"DJANGO_SUPERUSER_{name}": value for name, value in operator.items()}}
+            folder.run([sys.executable, self.manage, "createsuperuser", "--noinput"], environ=environ)
         finally:
             folder.close()
         with psycopg.connect(self.url, autocommit=True) as connection:

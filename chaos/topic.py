@@ -1,6 +1,7 @@
-"""All of the topic, read from its beginning with a library that the product does not use."""
+"""All of the topics, read from its beginning with a library that the product does not use."""
 
 import time
+from collections.abc import Collection
 
 from kafka import KafkaConsumer, TopicPartition
 
@@ -9,11 +10,15 @@ from chaos.records import Record
 IDLE_SECONDS = 3.0  # without a message: the end (the small broker's own word on it is off by one batch)
 
 
-def read(bootstrap: str, topic: str) -> list[Record]:
+def read(bootstrap: str, topics: Collection[str]) -> list[Record]:
     """Return every message, per partition in order."""
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, group_id=None, enable_auto_commit=False)
     try:
-        partitions = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+        partitions = [
+            TopicPartition(topic, number)
+            for topic in sorted(topics)
+            for number in consumer.partitions_for_topic(topic) or ()
+        ]
         consumer.assign(partitions)
         consumer.seek_to_beginning()
         records: list[Record] = []
@@ -23,6 +28,7 @@ def read(bootstrap: str, topic: str) -> list[Record]:
                 until = time.monotonic() + IDLE_SECONDS
                 records += [
                     Record(
+                        message.topic,
                         message.partition,
                         message.offset,
                         message.timestamp / 1000,

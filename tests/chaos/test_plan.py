@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from chaos.plan import KINDS, schedule
+from chaos.plan import ELDEST, KINDS, LETHAL, SPARED_FROM, schedule
 
 
 def test_a_seed_repeats_its_schedule_and_another_does_not():
@@ -33,3 +33,13 @@ def test_there_is_calm_when_every_kind_has_had_its_turn():
     longest = [position + 1 for position, gap in enumerate(gaps) if gap > 15]
     assert longest == [len(KINDS) * number for number in range(1, len(longest) + 1)]
     assert longest
+
+
+def test_the_eldest_are_killed_early_but_not_late_so_that_their_memory_can_be_judged():
+    faults = [fault for seed in range(20) for fault in schedule(seed=seed, duration=600, kinds=KINDS)]
+    killed = {
+        late: {fault.target for fault in faults if fault.kind in LETHAL and (fault.at > SPARED_FROM) is late}
+        for late in (False, True)
+    }
+    assert killed[False] >= {*ELDEST, "worker-2", "relay-3", "younger-workers"}
+    assert killed[True] == killed[False] - {*ELDEST}
