@@ -12,6 +12,7 @@ from tests.servers import (
     DUE,
     GATE,
     LOOP,
+    Server,
     running,
     stopped_in_the_commit,
     stopped_in_the_select,
@@ -60,13 +61,22 @@ def test_a_stop_during_an_outage(server):
         server.start()
 
 
-@pytest.mark.parametrize("stopped", [stopped_in_the_select, stopped_in_the_update, stopped_in_the_commit])
-def test_killed_in_the_middle_of_a_cycle(server, stopped):
+@pytest.mark.parametrize(
+    ("stopped", "end"),
+    [
+        (stopped_in_the_select, Server.kill),
+        (stopped_in_the_update, Server.kill),
+        (stopped_in_the_commit, Server.kill),
+        (stopped_in_the_update, Server.halt),
+    ],
+)
+def test_ended_in_the_middle_of_a_cycle(server, stopped, end):
+    """By a power cut, or shut down in good order."""
     server.execute(DUE)
     with Program(*LOOP, DATABASE_URL=server.url) as loop:
         with contextlib.suppress(psycopg.OperationalError), stopped(server) as event:
             eventually(lambda: server.waiting(event))
-            server.kill()
+            end(server)
         loop.wait_for("database_failed")
         server.start()
         loop.wait_for("database_recovered")
