@@ -18,6 +18,7 @@ from pinpromo.isolation import Refused
 from promotion.cancellation import cancel
 from promotion.expiration import run_cycle
 from promotion.models import ExpirationFailure, InvalidTransition, PromotionPurchase, PromotionPurchaseTarget
+from promotion.outlook import LowMark
 from tests import poison
 from tests.emptying import empty_schema
 from tests.factories import NOW, PurchaseFactory, TargetFactory
@@ -144,9 +145,20 @@ class Promotions(RuleBasedStateMachine):
         elif result.expired < batch_size and not ExpirationFailure.objects.filter(pk=held).exists():
             assert result.skipped_locked == 1
 
-    def _cycle(self, batch_size, free):
+    @rule(batch_size=SIZES)
+    def drain(self, batch_size):
+        """Cycles without a pause share a mark; a purchase that comes late with an early end is not passed over."""
+        mark = LowMark()
+        full = self._cycle(batch_size, self._due(), mark=mark).expired == batch_size
+        if full:
+            self._add(PurchaseFactory(ends_at=self.now - timedelta(days=1)))
+        while full:
+            free = self._due() - self._stuck()
+            full = self._cycle(batch_size, free, mark=mark, retry_stuck=False).expired == batch_size
+
+    def _cycle(self, batch_size, free, **options):
         known = self._stuck()
-        result = run_cycle(as_of=self.now, batch_size=batch_size, budget=30)
+        result = run_cycle(as_of=self.now, batch_size=batch_size, budget=30, **options)
         found = rows()
         ended = [pk for pk, expected in self.model.items() if expected.status != found[pk]["status"] == "Expired"]
         assert set(ended) <= free
@@ -167,7 +179,10 @@ class Promotions(RuleBasedStateMachine):
                 errors = run_cycle(as_of=self.now, batch_size=batch_size, budget=30).infrastructure_errors
             except OperationalError:
                 errors = 1
-        assert bool(errors) == bool(self._due())
+        if self._due():
+            assert errors
+        elif not any(self.model[pk].poison in REFUSED_BY_THE_DATABASE for pk in self._due(poisoned=True)):
+            assert not errors
 
     @rule(batch_size=SIZES)
     def relay(self, batch_size):

@@ -26,7 +26,7 @@ WITH purchase AS (
 INSERT INTO promotion.expiration_failures (purchase_id, first_failed_at, last_failed_at, attempts, reason)
 SELECT id, ends_at, ends_at, 1, '' FROM purchase
 """
-ROUND_TRIPS_EACH = 10  # two probes on the way down to a row, each in a savepoint: 8.4
+ROUND_TRIPS_EACH = 18  # two probes on the way down to a row, each in a savepoint: 14.4
 
 
 @pytest.fixture
@@ -56,3 +56,8 @@ def test_they_get_a_share_of_the_time_and_the_healthy_the_rest(healthy, monkeypa
     result = cycle()
     assert statuses(healthy) == ["Expired"] * 20
     assert (result.expired, result.failed) == (20, 0)
+
+
+def test_a_stop_leaves_them_for_the_next_process(healthy):
+    assert cycle(stopping=lambda: True).selected == 0
+    assert set(ExpirationFailure.objects.values_list("attempts", flat=True)) == {1}
