@@ -92,10 +92,12 @@ fuzz: $(READY) ## play EXAMPLES random histories of purchases against a plain mo
 	@FOUR_LOOPS_SECONDS=120 $(BIN)/pytest -s tests/process/test_four_loops.py
 
 DURATION ?= 600
+# The whole campaign draws the picture of docs/chaos.md; others draw beside it.
+PICTURE ?= docs/images/chaos$(if $(filter 600,$(DURATION)),,-short).svg
 chaos: $(READY) ## break the whole system at random for DURATION seconds, heal it, and judge (SEED=... repeats a run)
-	@$(BIN)/python -m chaos --duration $(DURATION) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m chaos --duration $(DURATION) --picture $(PICTURE) $(if $(SEED),--seed $(SEED))
 
-chaos-mutants: $(READY) ## check that the campaign can fail: break the product in six ways, each must be caught
+chaos-mutants: $(READY) ## check that the campaign can fail: break the product in ten ways, each must be caught
 	@$(BIN)/python -m chaos.mutants
 
 COMPILE = uv pip compile --quiet --universal --python-version 3.11 --no-emit-index-url --no-emit-find-links --no-header

@@ -12,7 +12,7 @@ from chaos.crew import Crew
 from chaos.database_faults import DatabaseFaults
 from chaos.faults import Stage
 from chaos.ledger import Ledger
-from chaos.plan import KINDS, NEED_LASTING_BROKER, schedule
+from chaos.plan import ELDEST, KINDS, NEED_LASTING_BROKER, schedule
 from chaos.system import INTERVAL, Choice, System
 from chaos.verdict import Verdict
 from devstack.kafka import EmbeddedKafka
@@ -77,7 +77,7 @@ def run(orders: Orders) -> Outcome:
         if orders.logs:
             system.save_logs(orders.logs)
         if orders.picture:
-            timeline.draw(orders.picture, crew.sampler.samples, ledger.timeline)
+            _draw(orders.picture, orders, system, crew, ledger)
             say(f"timeline: {orders.picture}")
     troubles = [*crew.troubles(), *adversary.errors]
     _report(ledger, verdict, troubles)
@@ -128,6 +128,13 @@ def _broker_line(system: System) -> str:
     if not system.lasting_broker:
         broker = f"NOT a real Kafka but {broker}" + (f" ({system.lacks})" if system.lacks else "")
     return f"PostgreSQL on {system.postgres.address}, {broker}"
+
+
+def _draw(path: Path, orders: Orders, system: System, crew: Crew, ledger: Ledger) -> None:
+    faults, broker = len(ledger.timeline), f"{system.broker.name} {getattr(system.broker, 'version', '')}".strip()
+    title = f"Fault campaign: {faults} faults in {orders.duration:g} s, seed {orders.seed}, {broker}"
+    memory = [(name, [size for life in system.parts[name].memory for size in life]) for name in ELDEST]
+    timeline.draw(path, title, crew.sampler.samples, memory, ledger.timeline)
 
 
 def _report(ledger: Ledger, verdict: Verdict, troubles: list[str]) -> None:

@@ -16,6 +16,7 @@ from devstack.broker import create_topic
 from devstack.errors import DevstackError
 
 PATIENCE = 120.0  # seconds for each step, other faults or not
+PARKED_SECONDS = 30.0
 PAUSE = 1.0
 _LEFT = """
 SELECT event_id, key, parked_at IS NOT NULL FROM promotion.outbox WHERE topic = %s AND published_at IS NULL
@@ -37,6 +38,7 @@ class MissingTopics:
         topic = f"chaos.notices.{fault.dice}"
         events = [event for _ in range(dice.randint(1, 4)) for event in self._record(topic, dice.randint(1, 3))]
         time.sleep(fault.seconds)
+        self._await_parked(topic)
         patiently(lambda: create_topic(self._bootstrap, topic), (DevstackError,), seconds=PATIENCE)
         deadline = time.monotonic() + PATIENCE
         self._ledger.requeued.update(dict.fromkeys(events, time.time()))
@@ -48,6 +50,12 @@ class MissingTopics:
                 self._commands.run("requeue_outbox", "--topic", topic)
             if time.monotonic() > deadline:
                 return  # the checks will say so
+            time.sleep(PAUSE)
+
+    def _await_parked(self, topic: str) -> None:
+        """Wait until a message is parked, but not for ever: other faults may keep the relays from trying."""
+        deadline = time.monotonic() + PARKED_SECONDS
+        while not any(parked for _, _, parked in self._left(topic)) and time.monotonic() < deadline:
             time.sleep(PAUSE)
 
     def _record(self, topic: str, count: int) -> list[uuid.UUID]:

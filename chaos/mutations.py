@@ -96,6 +96,13 @@ MUTANTS = (
         breaks="nothing expires early",
     ),
     Mutant(
+        name="believe a clock that is ahead of the database's",
+        file="promotion/expiration.py",
+        changes=[("return min(as_of, database_now)", "return as_of")],
+        kinds=["clock-jump"],
+        breaks="nothing expires early",
+    ),
+    Mutant(
         name="stop at the first poison",
         file="promotion/expiration.py",
         changes=[("            batch.failed[purchase] = error\n", "            raise\n")],
