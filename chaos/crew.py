@@ -48,10 +48,11 @@ class Crew:
             actor.stop()
 
     def stop(self) -> None:
-        """End the rest."""
+        """End the rest; the last commands by hand meet no faults."""
         for actor in (self._watch, self._sampling):
             actor.stop()
         self.sampler.close()
+        self._by_hand.run("prune_outbox")
         self._by_hand.run("verify_outbox", "--json")
         for one in (self._by_hand, self._requeuing):
             one.close()

@@ -1,5 +1,6 @@
 """Commands that people and cron run beside the loops: each ends with 0, or with 1 and one line that says why."""
 
+import contextlib
 import random
 import sys
 import time
@@ -27,7 +28,7 @@ COMMANDS: Sequence[Sequence[str]] = (
     ("verify_outbox", "--json"),
 )
 UNFINISHED = frozenset({"relay_outbox"})  # exits with 1 also when others have just recorded something
-# Published so long ago that nobody needs them any more.
+# Published so long ago that nobody needs them any more: those left at the end would be missing in the topic.
 _OLD_MESSAGES = """
 INSERT INTO promotion.outbox (event_type, aggregate_id, topic, key, payload, created_at, published_at)
 SELECT 'Old', gen_random_uuid(), 'chaos.old', 'old', '{}', now() - interval '30 days', now() - interval '30 days'
@@ -82,11 +83,11 @@ class OneOffs:
         self._folder.close()
 
     def _leave_old_messages(self, count: int) -> None:
-        try:
-            with psycopg.connect(self._system.url, connect_timeout=5, application_name="chaos") as connection:
-                connection.execute(_OLD_MESSAGES, [count])
-        except psycopg.Error:
-            pass  # another time
+        with (
+            contextlib.suppress(psycopg.Error),  # another time
+            psycopg.connect(self._system.url, connect_timeout=5, application_name="chaos") as connection,
+        ):
+            connection.execute(_OLD_MESSAGES, [count])
 
 
 def check(runs: Sequence[Run], ledger: Ledger, verdict: Verdict) -> None:

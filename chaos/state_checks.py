@@ -22,6 +22,7 @@ SELECT id, event_id, aggregate_id, topic, key, payload, headers, payload::json -
        published_at IS NOT NULL AS published, extract(epoch FROM created_at)::float8 AS created_at
 FROM promotion.outbox ORDER BY id
 """
+_AUDITED = "SELECT object_id::uuid AS id FROM django_admin_log WHERE change_message LIKE 'Cancelled: %'"
 _LEFT = """
 SELECT 'connection ' || application_name || ' ' || coalesce(state, '') FROM pg_stat_activity
  WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
@@ -46,6 +47,7 @@ class State:
         self.stuck = [
             row["purchase_id"] for row in _rows(connection, "SELECT purchase_id FROM promotion.expiration_failures", {})
         ]
+        self.audited = {row["id"] for row in _rows(connection, _AUDITED, {})}  # cancelled by an operator
         self.left = [row["?column?"] for row in _rows(connection, _LEFT, {})]
 
 
@@ -75,12 +77,23 @@ def check(state: State, ledger: Ledger, verdict: Verdict) -> None:
     verdict.judge(
         "each manager was told the truth", [text for answer in ledger.answers for text in _lies(answer, rows)]
     )
+    done = {answer.purchase for answer in ledger.answers if answer.asked == "operator" and answer.status == 200}
+    verdict.judge(
+        "the audit log has what operators have cancelled, and nothing else",
+        [
+            *(f"{id_} is not in it" for id_ in done - state.audited),
+            *(f"{id_} is {rows[id_]['status']}" for id_ in state.audited if rows[id_]["status"] != "Cancelled"),
+        ],
+    )
     statuses = Counter(row["status"] for row in rows.values())
     answers = Counter(answer.status for answer in ledger.answers)
     verdict.figures.append(
         "purchases: " + ", ".join(f"{count:,} {status}" for status, count in sorted(statuses.items()))
     )
-    verdict.figures.append(f"prolonged: {ledger.changes.total():,}; events: {len(state.events):,}")
+    verdict.figures.append(
+        f"prolonged: {ledger.changes.total():,}; cancelled by an operator: {len(state.audited):,}; "
+        f"events: {len(state.events):,}"
+    )
     verdict.figures.append(
         "answers to managers: "
         + ", ".join(f"{count} x {status or 'none'}" for status, count in sorted(answers.items()))
@@ -92,7 +105,7 @@ def _early(state: State) -> list[str]:
     early = []
     for id_, row in state.purchases.items():
         told = [event["created_at"] for event in state.events_of[id_] if event["status"] == "Expired"]
-        if row["status"] == "Expired" and (before := row["ends_at"] - min(row["updated_at"], *told)) > 0:
+        if row["status"] == "Expired" and (before := row["ends_at"] - min([row["updated_at"], *told])) > 0:
             early.append(f"{id_}: by {before:.3f} s")
     return early
 
