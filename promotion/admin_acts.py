@@ -9,6 +9,7 @@ from django.contrib.auth.models import AnonymousUser, User
 from django.db import Error
 from django.utils import timezone
 
+from outbox.recording import UnfitMessage
 from pinpromo import failures
 from pinpromo.isolation import Refused
 from promotion.cancellation import Cancellation, StaleVersion, cancel
@@ -43,6 +44,8 @@ def cancel_all(versions: Mapping[uuid.UUID, int], *, reason: str, user: User | A
             outcome.refused[purchase_id] = str(error)
         except (Error, Refused) as error:
             outcome.refused[purchase_id] = failures.advise(error)
+        except UnfitMessage as error:
+            outcome.refused[purchase_id] = str(error)
         else:
             outcome.done.append(purchase_id)
     return outcome

@@ -54,8 +54,9 @@ def cancel(
 
     `tenant_id` limits the caller to the purchases of one company; None is for operators. With `expected_versions`
     nothing is done unless the purchase still has one of them. `audit` is called inside the transaction.
-    Raises PromotionPurchase.DoesNotExist, StaleVersion, InvalidTransition, or Django's database errors: those of
-    the infrastructure (pinpromo.failures) when the row stays locked for more than LOCK_SECONDS.
+    Raises PromotionPurchase.DoesNotExist, StaleVersion, InvalidTransition, Refused, recording.UnfitMessage when even
+    the purchase alone is too large to be told of, or Django's database errors: those of the infrastructure
+    (pinpromo.failures) when the row stays locked for more than LOCK_SECONDS.
     """
     with bounded(seconds=STATEMENT_SECONDS, lock_seconds=LOCK_SECONDS):
         purchase = _lock(purchase_id, tenant_id)

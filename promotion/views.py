@@ -12,6 +12,7 @@ from django.utils.http import parse_etags
 from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
+from outbox.recording import UnfitMessage
 from pinpromo import failures
 from pinpromo.isolation import Refused
 from pinpromo.problems import Problem
@@ -67,11 +68,11 @@ def _cancel(purchase_id: uuid.UUID, caller: Caller, expected_versions: Collectio
         raise Problem(HTTPStatus.CONFLICT, str(error)) from error
     except StaleVersion as error:
         raise Problem(HTTPStatus.PRECONDITION_FAILED, str(error)) from error
-    except (Error, Refused) as error:
+    except (Error, Refused, UnfitMessage) as error:
         raise _failed(purchase_id, error) from error
 
 
-def _failed(purchase_id: uuid.UUID, error: Error | Refused) -> Problem:
+def _failed(purchase_id: uuid.UUID, error: Exception) -> Problem:
     reason = failures.describe(error)
     if failures.is_infrastructure(error):
         log.warning("cancellation_postponed", purchase_id=str(purchase_id), reason=reason)

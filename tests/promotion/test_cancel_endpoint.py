@@ -142,10 +142,12 @@ def test_a_large_body_is_not_looked_at(send):
     assert response.status_code == 200
 
 
-def test_500_tells_nothing_of_the_databases_refusal(send):
-    purchase = PurchaseFactory(version=2_147_483_647)
+@pytest.mark.parametrize("oddity", [{"version": 2_147_483_647}, {"package_kind": "x" * 1_000_000}], ids=list)
+def test_500_tells_nothing_of_why_it_was_refused(send, oddity):
+    purchase = PurchaseFactory(**oddity)
     detail = assert_problem(send(purchase.pk, token(purchase.tenant_id)), 500)
     assert detail == "the purchase could not be cancelled; nothing was changed"
+    assert PromotionPurchase.objects.get().status == "Active"
 
 
 def test_503_when_the_database_cancels_the_statement(send):
