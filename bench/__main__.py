@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -84,22 +86,25 @@ SIZES: dict[str, dict[str, dict[str, Any]]] = {
 }
 
 
-def main() -> None:
-    """Run the parts asked for, one after the other, on one server, each in databases of its own."""
+def main() -> int:
+    """Run the parts asked for, one after the other, on one server, each in databases of its own; 1 if one failed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--size", choices=SIZES, default="full")
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), metavar="PART", help=", ".join(PARTS))
     options = parser.parse_args()
     _quiet_logs()
     found: list[Figure] = []
+    failed = 0
     with world.database() as url:
         for part in options.only:
-            found += _measure(part, url, options.size)
+            try:
+                found += _measure(part, url, options.size)
+            except Exception as error:  # noqa: BLE001 - the other parts are measured all the same
+                traceback.print_exc()
+                print(f"({part} failed: {error!r})", flush=True)
+                failed = 1
     print("\n".join(["", *figures.HEAD, *(figure.row for figure in found)]))
-    if options.size == "full":
-        kept = results.figures_of(PARTS)
-        results.write_page(kept)
-        plots.draw(kept)
+    return failed
 
 
 def _measure(part: str, url: str, size: str) -> list[Figure]:
@@ -112,6 +117,9 @@ def _measure(part: str, url: str, size: str) -> list[Figure]:
     print(f"({part}: {seconds:.0f} s)", flush=True)
     if size == "full":
         results.keep(part, found, seconds=seconds)
+        kept = results.figures_of(PARTS)
+        results.write_page(kept)
+        plots.draw(kept)
     return found
 
 
@@ -123,4 +131,4 @@ def _quiet_logs() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
