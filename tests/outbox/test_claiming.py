@@ -75,6 +75,24 @@ def test_rows_locked_by_somebody_are_passed_over_with_the_later_ones_of_their_ke
 
 
 @pytest.mark.django_db(transaction=True)
+def test_many_held_keys_at_the_head_do_not_hold_back_their_lanes():
+    """More than a first look finds, in every lane; among them a key with many messages behind the held one."""
+    first = record("hot")
+    record("hot", count=50)
+    locked = [message for number in range(200) for message in record(f"held {number}")]
+    free = [message for number in range(20) for message in record(f"free {number}")]
+
+    with other_connection() as link:
+        link.execute("SELECT FROM promotion.outbox WHERE id = ANY(%s) FOR UPDATE", [first + locked])
+        taken = set()
+        for _ in range(20):  # any 16 of 64 lanes at a time
+            found = claim(limit=16)
+            taken.update(found)
+            Outbox.objects.filter(pk__in=found).update(published_at=NOW)
+        assert taken == set(free)
+
+
+@pytest.mark.django_db(transaction=True)
 def test_lanes_of_another_relay_are_passed_over():
     ids = record("a", count=3)
 
