@@ -43,10 +43,13 @@ def database() -> Iterator[str]:
         )
         import django
         from django.core.management import call_command
+        from django.db import connection
 
         django.setup()
         call_command("migrate", verbosity=0)
-        execute(f"CREATE DATABASE {EMPTY} TEMPLATE pinpromo", database="postgres")
+        first = connection.settings_dict["NAME"]
+        execute(f"CREATE DATABASE {EMPTY} TEMPLATE {first}", database="postgres")
+        use(first)
         yield postgres.url
 
 
