@@ -2,7 +2,6 @@
 
 import argparse
 import random
-import signal
 import sys
 from pathlib import Path
 
@@ -17,8 +16,7 @@ DURATION = 600.0
 
 def main() -> int:
     """Do what the command line says; the exit code."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # also in the background of a script
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    campaign.heed_signals()
     options = _parser().parse_args()
     brokers = {"auto": None, "kafka": True, "embedded": False}
     orders = campaign.Orders(

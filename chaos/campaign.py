@@ -1,5 +1,7 @@
 """The campaign: run the system, break it by the schedule, heal it, wait until it is done, and judge."""
 
+import signal
+import sys
 import time
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
@@ -48,6 +50,12 @@ class Outcome:
         if self.troubles:
             return FAILED
         return 0 if self.verdict.good else BROKEN
+
+
+def heed_signals() -> None:
+    """Let Ctrl-C end a campaign also in the background of a script, and SIGTERM clean up too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
 
 
 def run(orders: Orders) -> Outcome:

@@ -18,6 +18,7 @@ DURATION = 40.0
 
 def main() -> int:
     """Run a campaign against each mutant; the exit code: 0 if every one was caught."""
+    campaign.heed_signals()
     parser = argparse.ArgumentParser(prog="python -m chaos.mutants", description=main.__doc__)
     parser.add_argument("--only", metavar="TEXT", default="", help="mutants with this in their name")
     parser.add_argument("--broker", choices=("auto", "embedded"), default="embedded", help="(default: %(default)s)")
@@ -32,6 +33,8 @@ def main() -> int:
     except DevstackError as error:
         print(f"chaos: {error}", file=sys.stderr)
         return campaign.FAILED
+    except KeyboardInterrupt:
+        return 130
     print("\nMutants:")
     for name, caught in outcomes.items():
         print(f"  {'caught ' if caught else 'ESCAPED'}  {name}")

@@ -89,7 +89,7 @@ MUTANTS = (
         breaks="version = 1 + number of changes",
     ),
     Mutant(
-        name="expire early",
+        name="expire a second early",
         file="promotion/expiration.py",
         changes=[("return min(as_of, database_now)", "return min(as_of, database_now) + CLOCK_TOLERANCE")],
         kinds=["cut"],
