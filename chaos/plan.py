@@ -10,7 +10,8 @@ CONSUMERS = ("catalog", "news")
 CLOCKED = "worker-3"  # has a wall clock of its own
 PROGRAMS = (*WORKERS, *RELAYS, "web")
 GAP = (1.0, 3.0)  # seconds between two faults; they may overlap
-CALM = 15.0  # seconds without a new fault when every kind has had its turn: nothing excuses lateness then
+DECK = 20  # cards at least: of few kinds, several of each
+CALM = 15.0  # seconds without a new fault when the deck is used up: nothing excuses lateness then
 # From this second on the eldest of each kind are not killed any more, so that it shows whether their memory stays flat.
 SPARED_FROM = 200.0
 ELDEST = ("worker-1", "relay-1", "web")
@@ -71,7 +72,7 @@ def schedule(*, seed: int, duration: float, kinds: Collection[str]) -> list[Faul
     at = dice.uniform(*GAP)
     while at < duration - QUIET_END:
         if not deck:
-            deck = sorted(kinds)
+            deck = sorted(kinds) * max(1, DECK // len(kinds))
             dice.shuffle(deck)
         kind = deck.pop()
         targets, (shortest, longest) = KINDS[kind]

@@ -22,7 +22,7 @@ SELECT id, event_id, aggregate_id, topic, key, payload, headers, payload::json -
        published_at IS NOT NULL AS published, extract(epoch FROM created_at)::float8 AS created_at
 FROM promotion.outbox ORDER BY id
 """
-_AUDITED = "SELECT object_id::uuid AS id FROM django_admin_log WHERE change_message LIKE 'Cancelled: %'"
+_AUDITED = "SELECT object_id::uuid AS id FROM django_admin_log WHERE starts_with(change_message, 'Cancelled: ')"
 _LEFT = """
 SELECT 'connection ' || application_name || ' ' || coalesce(state, '') FROM pg_stat_activity
  WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'

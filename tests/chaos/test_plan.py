@@ -11,6 +11,11 @@ def test_a_seed_repeats_its_schedule_and_another_does_not():
     assert schedule(seed=2, duration=120, kinds=KINDS) != first
 
 
+def test_few_kinds_are_dealt_several_times_before_the_calm():
+    faults = schedule(seed=3, duration=40, kinds=["cut"])
+    assert len(faults) > 10
+
+
 def test_every_kind_has_its_turn_and_what_is_hit_fits():
     faults = schedule(seed=3, duration=120, kinds=KINDS)
     assert {fault.kind for fault in faults} == set(KINDS)
