@@ -55,7 +55,7 @@ def test_they_get_a_share_of_the_time_and_the_healthy_the_rest(healthy, monkeypa
     monkeypatch.setattr(expiration, "RETRY_SHARE", 0.0)  # it is over at once
     result = cycle()
     assert statuses(healthy) == ["Expired"] * 20
-    assert (result.expired, result.failed) == (20, 0)
+    assert (result.expired, result.failed, result.infrastructure_errors) == (20, 0, 0)
 
 
 def test_a_stop_leaves_them_for_the_next_process(healthy):
