@@ -61,13 +61,14 @@ def _find_refused(items: Sequence[Item], write: Write[Item], probe_until: float)
 
 
 def _attempt(items: Iterable[Item], write: Write[Item], *, keep: bool) -> Exception | None:
+    savepoint = transaction.savepoint()  # that of what is kept ends with the transaction
     try:
-        with transaction.atomic():
-            write(items)
-            if not keep:
-                transaction.set_rollback(True)
+        write(items)
     except (Error, Refused) as error:
         if is_infrastructure(error):
             raise
+        transaction.savepoint_rollback(savepoint)
         return error
+    if not keep:
+        transaction.savepoint_rollback(savepoint)
     return None

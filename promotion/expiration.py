@@ -23,6 +23,7 @@ from outbox import recording
 from pinpromo import failures
 from pinpromo.deadline import deadline
 from pinpromo.isolation import Refused, write_all_but_refused
+from pinpromo.logs import together
 from pinpromo.transactions import bounded
 from promotion import events
 from promotion.claiming import Candidates, Place, targets_of, write_expired
@@ -273,14 +274,15 @@ def _settle(batch: Batch, result: CycleResult) -> None:
     result.failed += len(batch.failed)
     ends = [expiry.purchase.ends_at for expiry in batch.expired]
     result.lateness = max(result.lateness, result.as_of - min(ends, default=result.as_of))
-    for expiry in batch.expired:
-        log.info(
-            "promotion_expired",
-            purchase_id=expiry.message.key,
-            tenant_id=str(expiry.purchase.tenant_id),
-            package_kind=expiry.purchase.package_kind,
-            targets_count=len(expiry.targets),
-        )
+    with together():
+        for expiry in batch.expired:
+            log.info(
+                "promotion_expired",
+                purchase_id=expiry.message.key,
+                tenant_id=str(expiry.purchase.tenant_id),
+                package_kind=expiry.purchase.package_kind,
+                targets_count=len(expiry.targets),
+            )
     reasons = {purchase.pk: failures.describe(error) for purchase, error in batch.failed.items()}
     for purchase_id, reason in reasons.items():
         log.error("item_failed", purchase_id=str(purchase_id), exception=reason)

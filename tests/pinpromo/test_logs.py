@@ -158,3 +158,24 @@ except KeyError:
     request.error("Internal Server Error", exc_info=True, extra={"status_code": 500})
 """)
     assert [line["event"] for line in lines] == ["Not Found", "Internal Server Error"]
+
+
+def test_lines_of_a_block_are_written_at_once_at_its_end_whatever_ends_it():
+    finished = run("""
+import contextlib, os, sys, threading
+from pinpromo.logs import together
+with contextlib.suppress(ZeroDivisionError), together():
+    log.info("first")
+    log.info("second")
+    other = threading.Thread(target=log.info, args=["not ours"])
+    other.start()
+    other.join()
+    os.write(2, b"still inside\\n")
+    1 / 0
+with together():
+    pass
+log.info("after")
+""")
+
+    events = [line if line[0] != "{" else json.loads(line)["event"] for line in finished.stderr.splitlines()]
+    assert events == ["not ours", "still inside", "first", "second", "after"]
