@@ -19,7 +19,8 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker]
 
 SCALE = int(os.environ.get("SCALE", "1"))
 KEYS = 200
-EACH = 5 * SCALE
+EACH = 50 * SCALE
+KILLS = 5  # each when another part of the rows is published
 HOT = KEYS * EACH  # one key has half of all rows
 
 
@@ -69,22 +70,20 @@ def test_killed_relays_leave_duplicates_but_no_inversion_and_no_gap(topic):
 
         def start():
             return programs.enter_context(
-                Program("relay_outbox", "--loop", "--batch-size", 10, OUTBOX_POLL_INTERVAL=0.1)
+                Program("relay_outbox", "--loop", "--batch-size", 200, OUTBOX_POLL_INTERVAL=0.1)
             )
 
         relays = [start() for _ in range(3)]
-        kills = 0
-        eventually(lambda: Outbox.objects.published().exists())
-        while not all_published():
+        for kill in range(KILLS):
+            after = (kill + 1) * HOT * 2 // (KILLS + 2)
+            eventually(lambda after=after: Outbox.objects.published().count() > after, every=0.1)
             victim = choose.randrange(3)
-            time.sleep(choose.uniform(0.05, 0.3))
+            time.sleep(choose.uniform(0, 0.1))
             relays[victim].signal(signal.SIGKILL)
             relays[victim] = start()
-            kills += 1
-            time.sleep(choose.uniform(0.5, 1.5))
+        eventually(all_published)
         codes = [relay.stop() for relay in relays]
 
-    assert kills
     assert codes == [0, 0, 0]
     arrived = values_by_key(consume(topic, 2 * HOT, timeout=60, linger=1))
     assert {key: first_occurrences(values) for key, values in arrived.items()} == expected
