@@ -1,14 +1,13 @@
 """How PostgreSQL finds its way at 50,000 due purchases: by the partial index, without a sort."""
 
-import contextlib
 from datetime import UTC, datetime
 
-import psycopg
 import pytest
 from django.db import connection
 
 from promotion.claiming import Candidates, Place
 from promotion.outlook import look_ahead
+from tests.explained import explained
 from tests.factories import NOW
 
 pytestmark = pytest.mark.django_db
@@ -32,24 +31,6 @@ TRUNCATE promotion.promotion_purchases, promotion.promotion_purchase_targets, pr
 DELETE FROM pg_statistic WHERE starelid IN (SELECT oid FROM pg_class WHERE relnamespace = 'promotion'::regnamespace);
 """
 NEXT_200 = Candidates(at=NOW, after=Place.before(datetime(2026, 1, 1, tzinfo=UTC)))
-
-
-@contextlib.contextmanager
-def explained():
-    """Yield a list that gets the plan of each statement over the purchases, with the rows it really looked at."""
-    plans, execute = [], psycopg.Cursor.execute
-
-    def explain(self, statement, parameters=None, **options):
-        if "SELECT" in statement and "promotion_purchases" in statement:
-            told = execute(self, f"EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) {statement}", parameters)
-            plans.append("\n".join(line for (line,) in told.fetchall()))
-        return execute(self, statement, parameters, **options)
-
-    psycopg.Cursor.execute = explain
-    try:
-        yield plans
-    finally:
-        psycopg.Cursor.execute = execute
 
 
 def test_a_batch_walks_the_partial_index_however_many_are_stuck():
