@@ -10,7 +10,7 @@ import psycopg
 
 from chaos import poison
 from chaos.actor import patiently
-from chaos.ledger import BOTH, Ledger
+from chaos.ledger import Ledger
 from chaos.plan import Fault
 from chaos.writer import Writer
 
@@ -67,13 +67,11 @@ class DatabaseFaults:
 
     def exhaust_connections(self, fault: Fault) -> None:
         """Take all connections that are left."""
-        began = time.time()
         with contextlib.ExitStack() as taken:
             with contextlib.suppress(psycopg.OperationalError):
                 while True:
                     taken.enter_context(psycopg.connect(self._url, connect_timeout=5, application_name="chaos-hog"))
             time.sleep(fault.seconds)
-        self._ledger.disturb(began, time.time() + 2, BOTH, str(fault))
 
     def poison(self, fault: Fault) -> None:
         """Sell purchases that cannot expire, and make them well after a while."""

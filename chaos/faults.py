@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from chaos.clock import JUMPS, Clock
@@ -47,6 +48,15 @@ class Faults:
         act: Callable[[Fault], None] = getattr(self, fault.kind.replace("-", "_"))
         act(fault)
 
+    @contextmanager
+    def _disturbing(self, fault: Fault, scope: frozenset[str], *, settling: float = SETTLE_SECONDS) -> Iterator[None]:
+        """Note the block's time, and then some for things to settle, also if another fault ends it early."""
+        began = time.time()
+        try:
+            yield
+        finally:
+            self._ledger.disturb(began, time.time() + settling, scope, str(fault))
+
     def _part(self, fault: Fault) -> Part:
         return self._stage.parts[fault.target]
 
@@ -62,19 +72,16 @@ class Faults:
 
     def suspend(self, fault: Fault) -> None:
         """A suspended program may hold rows or lanes: the others cannot take those over while it sleeps."""
-        began = time.time()
-        self._part(fault).suspend(fault.seconds)
-        self._ledger.disturb(began, time.time(), BOTH if "worker" in fault.target else DELIVERY, str(fault))
+        with self._disturbing(fault, BOTH if "worker" in fault.target else DELIVERY, settling=0.0):
+            self._part(fault).suspend(fault.seconds)
 
     def kill_in_commit(self, fault: Fault) -> None:
         """Hold the outbox so that whoever writes an event waits before its commit, and kill it there."""
-        began = time.time()
         names = WORKERS[1:] if fault.target == "younger-workers" else [fault.target]
-        with self._stage.database.outbox_locked():
+        with self._disturbing(fault, BOTH), self._stage.database.outbox_locked():
             time.sleep(fault.seconds)
             for name in names:
                 self._stage.parts[name].kill()
-        self._ledger.disturb(began, time.time() + SETTLE_SECONDS, BOTH, str(fault))
 
     def clock_jump(self, fault: Fault) -> None:
         """Nothing excuses lateness: the other workers' clocks are right."""
@@ -100,11 +107,10 @@ class Faults:
         self._down(fault, self._stage.broker, self._stage.broker.kill)
 
     def _down(self, fault: Fault, server: EmbeddedServer, end: Callable[[], None]) -> None:
-        began = time.time()
-        end()
-        time.sleep(fault.seconds)
-        server.start()
-        self._ledger.disturb(began, time.time() + SETTLE_SECONDS, self._scope(fault), str(fault))
+        with self._disturbing(fault, self._scope(fault)):
+            end()
+            time.sleep(fault.seconds)
+            server.start()
 
     def postgres_suspend(self, fault: Fault) -> None:
         self._silent(fault, self._stage.postgres.suspend, self._stage.postgres.resume)
@@ -121,9 +127,8 @@ class Faults:
         return BOTH if fault.target == "postgres" else DELIVERY
 
     def cut(self, fault: Fault) -> None:
-        began = time.time()
-        self._network(fault).cut()
-        self._ledger.disturb(began, began + SETTLE_SECONDS, self._scope(fault), str(fault))
+        with self._disturbing(fault, self._scope(fault)):
+            self._network(fault).cut()
 
     def delay(self, fault: Fault) -> None:
         latency = random.Random(fault.dice).uniform(0.01, 0.15)
@@ -133,35 +138,31 @@ class Faults:
         self._silent(fault, self._network(fault).freeze, self._network(fault).thaw)
 
     def _silent(self, fault: Fault, begin: Callable[[], None], end: Callable[[], None]) -> None:
-        began = time.time()
-        begin()
-        time.sleep(fault.seconds)
-        end()
-        self._ledger.disturb(began, time.time() + SETTLE_SECONDS, self._scope(fault), str(fault))
+        with self._disturbing(fault, self._scope(fault)):
+            begin()
+            time.sleep(fault.seconds)
+            end()
 
     def forget(self, fault: Fault) -> None:
-        began = time.time()
-        self._network(fault).forget()
-        self._ledger.disturb(began, began + FORGOTTEN_SECONDS, self._scope(fault), str(fault))
+        with self._disturbing(fault, self._scope(fault), settling=FORGOTTEN_SECONDS):
+            self._network(fault).forget()
 
     # --- Inside the database ---
 
     def terminate_backends(self, fault: Fault) -> None:
-        began = time.time()
-        self._stage.database.terminate_backends()
-        self._ledger.disturb(began, began + SETTLE_SECONDS, BOTH, str(fault))
+        with self._disturbing(fault, BOTH):
+            self._stage.database.terminate_backends()
 
     def exhaust_connections(self, fault: Fault) -> None:
-        self._stage.database.exhaust_connections(fault)
+        with self._disturbing(fault, BOTH):
+            self._stage.database.exhaust_connections(fault)
 
     def lock_purchases(self, fault: Fault) -> None:
         self._stage.database.lock_purchases(fault)
 
     def lock_outbox(self, fault: Fault) -> None:
-        began = time.time()
-        with self._stage.database.outbox_locked():
+        with self._disturbing(fault, BOTH), self._stage.database.outbox_locked():
             time.sleep(fault.seconds)
-        self._ledger.disturb(began, time.time() + SETTLE_SECONDS, BOTH, str(fault))
 
     def old_snapshot(self, fault: Fault) -> None:
         self._stage.database.old_snapshot(fault)
@@ -170,10 +171,8 @@ class Faults:
         self._stage.database.poison(fault)
 
     def fill_disk(self, fault: Fault) -> None:
-        began = time.time()
-        with self._stage.disk.full():
+        with self._disturbing(fault, BOTH), self._stage.disk.full():
             time.sleep(fault.seconds)
-        self._ledger.disturb(began, time.time() + SETTLE_SECONDS, BOTH, str(fault))
 
     # --- Topics ---
 
