@@ -55,7 +55,9 @@ class MissingTopics:
     def _await_parked(self, topic: str) -> None:
         """Wait until a message is parked, but not for ever: other faults may keep the relays from trying."""
         deadline = time.monotonic() + PARKED_SECONDS
-        while not any(parked for _, _, parked in self._left(topic)) and time.monotonic() < deadline:
+        while (left := self._left(topic)) and time.monotonic() < deadline:
+            if any(parked for _, _, parked in left):
+                return
             time.sleep(PAUSE)
 
     def _record(self, topic: str, count: int) -> list[uuid.UUID]:
