@@ -193,12 +193,12 @@ def _retry(
 ) -> None:
     """Try those again that failed in earlier cycles; forget those that are no longer due."""
     stuck = outlook.stuck
-    after = Place.before(outlook.oldest_due or result.as_of)
+    everywhere = Place.before(EARLIEST)
     while stuck and (places := min(RETRY_BATCH, batch_size - result.expired)) > 0:
         if stopping() or time.monotonic() > until:
             return
         tried, stuck = stuck[:places], stuck[places:]
-        expire_batch(Candidates(at=result.as_of, after=after, among=tried), places, result, until=until)
+        expire_batch(Candidates(at=result.as_of, after=everywhere, among=tried), places, result, until=until)
         with bounded(seconds=SETTLE_SECONDS):
             ExpirationFailure.objects.forget_settled(tried)
 

@@ -23,6 +23,7 @@ _LOOK = """
 SELECT statement_timestamp(), (
     SELECT ends_at FROM promotion.promotion_purchases
     WHERE status = 'Active' AND ends_at >= %(since)s AND ends_at <= LEAST(%(as_of)s, statement_timestamp())
+        AND id NOT IN (SELECT purchase_id FROM promotion.expiration_failures)
     ORDER BY ends_at LIMIT 1
 ), ARRAY(
     SELECT purchase_id FROM promotion.expiration_failures ORDER BY last_failed_at, purchase_id LIMIT %(retries)s
@@ -34,7 +35,7 @@ class Outlook(NamedTuple):
     """What one look has found."""
 
     database_now: datetime
-    oldest_due: datetime | None  # the `ends_at` of the oldest due purchase, be it locked or stuck
+    oldest_due: datetime | None  # the `ends_at` of the oldest due purchase that is not stuck, be it locked
     stuck: list[uuid.UUID]  # those first that were tried longest ago
     since: datetime  # what ends before was not looked at
 

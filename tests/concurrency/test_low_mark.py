@@ -52,6 +52,15 @@ def test_a_look_starts_at_the_oldest_that_the_last_one_found(mark):
     assert statuses([older, newer]) == ["Expired"] * 2
 
 
+def test_the_stuck_do_not_hold_the_mark_back(mark):
+    stuck, healthy = PurchaseFactory(targets=0, ends_at=LATER), PurchaseFactory()
+    assert mark.look_ahead(NOW, retries=0).oldest_due == stuck.ends_at
+    assert cycle(mark, batch_size=5).failed == 1
+    PurchaseFactory(ends_at=healthy.ends_at)
+    assert mark.look_ahead(NOW, retries=0).oldest_due == healthy.ends_at
+    assert cycle(mark, batch_size=5, retry_stuck=True).failed == 1
+
+
 def test_an_older_purchase_that_is_committed_late_is_expired_before_the_rest_of_a_long_drain(monkeypatch):
     monkeypatch.setattr(outlook, "WHOLE_EVERY", 0.1)
     insert_due(1_000)

@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from promotion.claiming import Candidates, Place
+from promotion.models import EARLIEST
 from promotion.outlook import look_ahead
 from tests.explained import explained
 from tests.factories import NOW
@@ -39,6 +40,18 @@ def test_a_batch_walks_the_partial_index_however_many_are_stuck():
         walks_the_index()
         cursor.execute(STUCK, [3_000])
     walks_the_index()
+
+
+def test_a_try_of_the_stuck_looks_at_these_alone():
+    with connection.cursor() as cursor:
+        cursor.execute(MANY)
+        cursor.execute(STUCK, [3_000])
+        stuck = look_ahead(NOW, retries=50).stuck
+        with explained() as plans:
+            assert len(Candidates(at=NOW, after=Place.before(EARLIEST), among=stuck).lock(50)) == 50
+    (plan,) = plans
+    assert "promotion_purchases_pkey" in plan
+    assert "Seq Scan" not in plan
 
 
 def test_a_table_that_was_never_analysed():
