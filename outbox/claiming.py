@@ -16,7 +16,7 @@ because they run on every wake-up: built by the ORM they cost 3 ms of Python mor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -56,14 +56,6 @@ SELECT first.* FROM unnest(%(lanes)s::smallint[]) AS lanes (lane) CROSS JOIN LAT
 ) AS first
 ORDER BY id
 """  # noqa: S608
-_PASSED_OVER = f"""
-SELECT earlier.key, min(earlier.id) FROM unnest(%(lanes)s::smallint[]) AS lanes (lane) CROSS JOIN LATERAL (
-    SELECT key, id FROM promotion.outbox AS message
-    WHERE message.lane = lanes.lane AND {_PENDING} AND id < %(last)s AND key = ANY(%(keys)s) AND id <> ALL(%(ids)s)
-    ORDER BY message.lane, message.id OFFSET 0
-) AS earlier
-GROUP BY earlier.key
-"""  # noqa: S608
 
 
 class Candidate(NamedTuple):
@@ -85,7 +77,7 @@ def claim(limit: int, *, at: datetime) -> list[Outbox]:
     held: set[str] = set()
     for _ in range(LOOKS if lanes else 0):
         candidates = _candidates(lanes, limit, at=at, held=held)
-        batch = _lock(candidates, lanes)
+        batch = _lock(candidates)
         missed = {candidate.key for candidate in candidates} - {message.key for message in batch}
         if not missed:
             break
@@ -99,9 +91,12 @@ def _candidates(lanes: Sequence[int], limit: int, *, at: datetime, held: Collect
     return _drop_excess([Candidate(*row) for row in rows[:limit]])
 
 
-def _lock(candidates: Sequence[Candidate], lanes: Sequence[int]) -> list[Outbox]:
-    fitting = Outbox.objects.pending().filter(pk__in=[candidate.id for candidate in candidates])
-    return _drop_overtaking(fitting.lock_batch(), lanes)
+def _lock(candidates: Sequence[Candidate]) -> list[Outbox]:
+    """Lock the candidates; leave out those behind one of their key that somebody else holds."""
+    batch = Outbox.objects.pending().filter(pk__in=[candidate.id for candidate in candidates]).lock_batch()
+    locked = {message.pk for message in batch}
+    missed = {candidate.key: candidate.id for candidate in reversed(candidates) if candidate.id not in locked}
+    return [message for message in batch if message.pk < missed.get(message.key, message.pk + 1)]
 
 
 def _drop_excess(batch: Sequence[Candidate]) -> Sequence[Candidate]:
@@ -112,16 +107,6 @@ def _drop_excess(batch: Sequence[Candidate]) -> Sequence[Candidate]:
         if position and total > MAX_BYTES:
             return batch[:position]
     return batch
-
-
-def _drop_overtaking(batch: Sequence[Outbox], lanes: Sequence[int]) -> list[Outbox]:
-    """Leave out messages with an earlier pending one of their key that was not locked: somebody else holds it."""
-    if not batch:
-        return []
-    last = batch[-1].pk
-    ids, keys = [message.pk for message in batch], list({message.key for message in batch})
-    first: Mapping[str, int] = dict(_rows(_PASSED_OVER, lanes=lanes, last=last, keys=keys, ids=ids))
-    return [message for message in batch if message.pk < first.get(message.key, last + 1)]
 
 
 def _rows(statement: str, **parameters: Any) -> list[tuple[Any, ...]]:

@@ -83,9 +83,7 @@ def test_claim_goes_by_its_index_and_looks_at_few_rows(explained, past):
         assert len(claiming.claim(BATCH, at=NOW)) == BATCH
 
     assert Outbox.objects.count() >= PUBLISHED + BACKLOG + WAITING
-    lanes, first, passed_over = explained
-    for count, ways in (lanes, first):
+    assert len(explained) == 2
+    for count, ways in explained:
         assert ways == {"outbox_pending", "outbox_waiting"}
         assert count < 2 * WAITING + 10 * BATCH
-    assert passed_over[1] == {"outbox_pending"}
-    assert passed_over[0] < BACKLOG + WAITING
