@@ -13,7 +13,7 @@ from outbox.publisher import Publisher
 from tests.fuzz.machine import Promotions, told_by
 from tests.messages import consume, values_by_key
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "20"))
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.broker, pytest.mark.timeout(0)]
 
