@@ -7,9 +7,11 @@ from django.db import Error
 from django.http import HttpRequest, HttpResponse
 
 from pinpromo import failures
+from pinpromo.deadline import deadline
 
 log = structlog.get_logger("pinpromo.unavailable")
 
+PAGE_SECONDS = 20.0  # for a request in all; a connection that has gone silent would hold its thread for ever
 RETRY_AFTER = "5"  # seconds
 TEXT = (
     "The database cannot be reached or is too busy.\n"
@@ -18,13 +20,17 @@ TEXT = (
 
 
 class Unavailable:
-    """A middleware: a view's database error of the infrastructure is answered by 503; all others are bugs."""
+    """A middleware: a view's database error of the infrastructure is answered by 503; all others are bugs.
+
+    After PAGE_SECONDS the database calls of a request are interrupted, which is such an error.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        return self._get_response(request)
+        with deadline(PAGE_SECONDS):
+            return self._get_response(request)
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponse | None:
         if not (isinstance(error, Error) and failures.is_infrastructure(error)):
