@@ -8,9 +8,10 @@ from django.utils import timezone
 
 from outbox import retention
 from outbox.models import Outbox
+from outbox.relay import run_cycle
 from outbox.retention import Pruner, prune
 from tests.connections import other_connection
-from tests.messages import record
+from tests.messages import record, states
 from tests.programs import manage
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -57,6 +58,32 @@ def test_locked_rows_are_passed_over():
         assert prune() == 1
     assert remaining() == locked
     assert free
+
+
+def test_flow_goes_on_while_rows_are_being_pruned(publisher, no_stop):
+    """Whoever prunes holds its rows locked until its commit."""
+    record("k", published_at=ago(days=30), count=50)
+    ids = record("k", count=3)
+    with other_connection() as link:
+        assert link.execute("DELETE FROM promotion.outbox WHERE published_at < now()").rowcount == 50
+        result = run_cycle(publisher, at=timezone.now(), batch_size=100, stop=no_stop)
+    assert result.published == 3
+    assert set(states(*ids)) == {"published"}
+
+
+def test_backlog_is_pruned_every_second(monkeypatch):
+    monkeypatch.setattr(retention, "PAUSE", 0.0)
+    pruner = Pruner()
+    monkeypatch.setattr(retention, "PAUSE", 60.0)
+    monkeypatch.setattr(retention, "BATCH", 2)
+    monkeypatch.setattr(retention, "prune", lambda: prune(limit=2))
+    record(published_at=ago(days=30), count=5)
+
+    deadline = time.monotonic() + 20
+    while remaining():
+        assert time.monotonic() < deadline
+        pruner.prune_if_time()
+        time.sleep(0.1)
 
 
 def test_relay_prunes_now_and_then(monkeypatch):
