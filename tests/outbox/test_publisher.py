@@ -157,6 +157,21 @@ def test_silent_broker_is_an_outage_and_nobodys_fault(cluster, short_patience, n
     assert len(publisher.publish(batch("a"), stop=no_stop).acknowledged) == 1
 
 
+def test_time_that_is_over_for_single_messages_is_no_outage(cluster, no_stop, monkeypatch):
+    """The broker answers, only slowly; what is left goes with the next batch."""
+    monkeypatch.setattr("outbox.publisher.PUBLISH_SECONDS", 4.0)
+    publisher = Publisher(cluster.bootstrap, {"linger.ms": "500"})
+    assert publisher.publish(batch("warm"), stop=no_stop).acknowledged
+    cluster.set_rtt(1, 150)
+    cluster.push_errors(PRODUCE, INVALID_RECORD)  # the request as a whole
+
+    outcome = publisher.publish(batch(*map(str, range(60))), stop=no_stop)
+
+    assert 0 < len(outcome.acknowledged) < 60
+    assert not outcome.outage
+    assert not outcome.refused
+
+
 def test_broker_that_is_away_is_told_by_the_probe(cluster, short_patience):
     cluster.set_down(1)
     publisher = Publisher(cluster.bootstrap, {})
