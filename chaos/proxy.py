@@ -83,6 +83,10 @@ class Proxy:
             link.server.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.CancelledError):  # the end; asyncio of Python 3.11 would complain
+            await self._connect(reader, writer)
+
+    async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             await self._flowing.wait()
             server_reader, server_writer = await asyncio.open_connection(HOST, self.upstream)
