@@ -49,6 +49,21 @@ def test_no_query_is_made_while_the_broker_is_away(relay, cluster, django_assert
     assert states(*ids) == ["pending"]
 
 
+def test_pauses_between_two_probes_grow(relay, cluster, monkeypatch):
+    """At most after 0.25, 0.75, 1.75 and 3.75 seconds, at least after half of that."""
+    monkeypatch.setattr("outbox.publisher.PROBE_SECONDS", 0.02)
+    cluster.set_down(1)
+    probes, probe = [], relay._publisher.probe
+    monkeypatch.setattr(relay._publisher, "probe", lambda: probes.append(1) or probe())
+
+    began = time.monotonic()
+    while time.monotonic() - began < 3:
+        relay.drain()
+        time.sleep(0.01)
+
+    assert 2 <= len(probes) <= 6
+
+
 def test_broker_that_comes_back_is_found_by_itself(relay, cluster):
     ids = record("a", attempts=3)
     cluster.set_down(1)
