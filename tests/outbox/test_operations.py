@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 from structlog.testing import capture_logs
 
-from outbox.models import Outbox
+from outbox.models import CHANNEL, Outbox
 from outbox.operations import requeue, skip
 from tests.connections import other_connection
 from tests.messages import record, state, states
@@ -75,6 +75,15 @@ def test_message_in_a_relays_hand_is_left_to_it():
         relay.execute("SELECT FROM promotion.outbox FOR UPDATE")
         assert skip([message_id], by="op") == []
     assert state(message_id) == "pending"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_requeueing_wakes_the_relay():
+    parked = record(**PARKED)
+    with other_connection(autocommit=True) as link:
+        link.execute(f"LISTEN {CHANNEL}")
+        requeue(parked, by="op")
+        assert list(link.notifies(timeout=20, stop_after=1))
 
 
 @pytest.mark.django_db(transaction=True)
