@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from django.db import connection
 
+from promotion.claiming import write_expired
 from promotion.expiration import run_cycle
 from promotion.models import PromotionPurchase
 from tests.factories import NOW, PurchaseFactory, TargetFactory
@@ -144,3 +145,11 @@ def test_an_empty_cycle_asks_once():
     with round_trips() as asked:
         assert cycle().expired == 0
     assert len(asked) == 1
+
+
+def test_the_write_itself_passes_over_whatever_is_not_active():
+    """The last word, should a lock one day be missing."""
+    others = [PurchaseFactory(pending=True), PurchaseFactory(cancelled=True), PurchaseFactory(expired=True)]
+    before = rows()
+    assert write_expired([purchase.pk for purchase in others], at=NOW) == 0
+    assert rows() == before
