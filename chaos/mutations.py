@@ -55,7 +55,7 @@ MUTANTS = (
         file="outbox/claiming.py",
         changes=[
             ("FOR UPDATE OF lanes SKIP LOCKED", "FOR SHARE OF lanes"),
-            ("    if not batch:\n", "    return list(batch)\n    if not batch:\n"),
+            (" if message.pk < missed.get(message.key, message.pk + 1)]", "]"),
         ],
         kinds=["delay", "suspend"],
         breaks="first appearances of each key are in order",
