@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 import psycopg
 
-_LOOK = """
+from chaos.telling import TOPIC
+
+_PENDING = f"published_at IS NULL AND parked_at IS NULL AND topic = '{TOPIC}'"  # others may not exist yet
+_LOOK = f"""
 SELECT (SELECT count(*) FROM promotion.promotion_purchases WHERE status = 'Active' AND ends_at < now()),
-       (SELECT count(*) FROM promotion.outbox WHERE published_at IS NULL AND parked_at IS NULL),
+       (SELECT count(*) FROM promotion.outbox WHERE {_PENDING}),
        (SELECT coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8
-          FROM promotion.outbox WHERE published_at IS NULL AND parked_at IS NULL),
+          FROM promotion.outbox WHERE {_PENDING}),
        (SELECT count(*) FROM promotion.promotion_purchases WHERE status = 'Expired'),
        (SELECT count(*) FROM promotion.promotion_purchases WHERE status = 'Cancelled'),
        (SELECT count(*) FROM promotion.outbox WHERE published_at IS NOT NULL)

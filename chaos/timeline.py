@@ -18,7 +18,8 @@ FAMILIES = (
     ("programs", ("kill", "terminate ", "suspend", "clock")),
     ("PostgreSQL", ("postgres", "terminate-backends", "exhaust", "fill-disk")),
     ("locks", ("lock", "old-snapshot")),
-    ("broker", ("broker", "missing-topic")),
+    ("broker", ("broker",)),
+    ("topic", ("missing-topic",)),
     ("network", ("cut", "delay", "freeze", "forget")),
     ("poison", ("poison",)),
 )
