@@ -79,7 +79,6 @@ class DatabaseFaults:
         how = dice.choice(list(poison.HEALING))
         sales, make = poison.poisonous_sales(dice, how)
         ids = [sale.id for sale in sales]
-        self._ledger.excuse(ids, until=time.time() + 600)
         self._writer.sell(sales, make)
         time.sleep(fault.seconds)
 
@@ -89,8 +88,7 @@ class DatabaseFaults:
 
         patiently(heal, (psycopg.Error,), seconds=POSSIBLE_WAIT)
         self._ledger.poison[how] += len(sales)
-        with self._ledger.lock:
-            self._ledger.ready_since.update(dict.fromkeys(ids, time.time()))
+        self._ledger.excuse(ids, until=time.time())  # or for longer, if another fault holds them
 
     def _connected(self) -> psycopg.Connection:
         """Return a connection, after a wait if another fault has taken the database away."""
