@@ -17,12 +17,14 @@ from outbox.retention import Pruner
 from outbox.wakeup import Listener
 from pinpromo import commands, loop, ops
 from pinpromo.database import interrupter
+from pinpromo.deadline import deadline
 from pinpromo.pulse import Pulse
 from pinpromo.stop import Stop
 
 DRAIN_BUDGET = 30.0  # seconds in which a cycle must end, for the watchdog
 OTHERS_SECONDS = 15.0  # a transaction of another relay is over by then
 OTHERS_POLL = 0.1
+QUERY_SECONDS = 30.0  # for a look at the outbox: a connection that has gone silent would hold a one-off for ever
 
 
 class Command(commands.Command):
@@ -87,7 +89,8 @@ class Command(commands.Command):
     def _once(self) -> None:
         with Stop(interrupter()) as stop:
             reachable = self._drain_all(self._relay(stop, Pulse()), stop)
-        pending = Outbox.objects.pending().count()
+        with deadline(QUERY_SECONDS):
+            pending = Outbox.objects.pending().count()
         self._print(pending)
         if not reachable:
             raise CommandError(f"the broker could not be reached; {pending} messages are pending")
@@ -97,7 +100,7 @@ class Command(commands.Command):
     def _drain_all(self, relay: Relay, stop: Stop) -> bool:
         """Drain, and wait for what other relays have in hand. Return whether the broker could be reached."""
         patient_until = time.monotonic() + OTHERS_SECONDS
-        while not stop.requested and Outbox.objects.publishable(at=timezone.now()).exists():
+        while not stop.requested and _is_work_left():
             before = self.totals.claimed
             if not relay.drain():
                 return False
@@ -129,6 +132,11 @@ class Command(commands.Command):
             self.print_result(
                 f"published {totals.published}, failed {totals.failed}, parked {totals.parked}, pending {pending}"
             )
+
+
+def _is_work_left() -> bool:
+    with deadline(QUERY_SECONDS):
+        return Outbox.objects.publishable(at=timezone.now()).exists()
 
 
 def _bootstrap_servers() -> str:

@@ -8,8 +8,10 @@ from django.core.management import CommandError, CommandParser
 from outbox.models import Outbox
 from outbox.operations import requeue
 from pinpromo import commands
+from pinpromo.deadline import deadline
 
 BATCH = 1_000
+SECONDS = 30.0  # for one of them
 
 
 class Command(commands.Command):
@@ -25,7 +27,8 @@ class Command(commands.Command):
         ids = options.ids or self._parked(options.topic)
         changed: list[int] = []
         for start in range(0, len(ids), BATCH):
-            changed += requeue(ids[start : start + BATCH], by=getpass.getuser())
+            with deadline(SECONDS):
+                changed += requeue(ids[start : start + BATCH], by=getpass.getuser())
         self.print_result(f"requeued {len(changed)}")
         if options.ids and (left := sorted(set(ids) - set(changed))):
             raise CommandError(f"not parked, or locked by somebody: {', '.join(map(str, left))}")
@@ -34,4 +37,5 @@ class Command(commands.Command):
         parked = Outbox.objects.parked()
         if topic is not None:
             parked = parked.filter(topic=topic)
-        return list(parked.order_by("id").values_list("id", flat=True))
+        with deadline(SECONDS):
+            return list(parked.order_by("id").values_list("id", flat=True))
