@@ -83,7 +83,7 @@ class Proxy:
             link.server.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(asyncio.CancelledError):  # the end; asyncio of Python 3.11 would complain
+        with contextlib.suppress(asyncio.CancelledError, OSError):  # the end, ours or theirs: asyncio would complain
             await self._connect(reader, writer)
 
     async def _connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
