@@ -18,8 +18,10 @@ from django.db import connection, transaction
 from outbox.comparison import Comparison
 from outbox.models import Outbox, OutboxQuerySet
 from outbox.reading import Read, Reader
+from pinpromo.deadline import deadline
 
 PAGE = 500
+QUERY_SECONDS = 60.0  # for a look at the outbox, of millions of rows if need be; a silent one would last for ever
 UNCLAIMED = 10_000  # places in the topic that are looked up together, when no message near by turns out to be theirs
 
 _RANGE = """
@@ -56,7 +58,7 @@ class Expected(NamedTuple):
 def verify(reader: Reader, topic: str, *, since: datetime | None, until: datetime | None) -> Comparison:
     """Compare the messages published to `topic` from `since` to before `until` with the topic itself.
 
-    Raises BrokerUnavailable, or Django's database errors.
+    Raises BrokerUnavailable, or Django's database errors, also when one look takes longer than QUERY_SECONDS.
     """
     comparison = Comparison(topic)
     chosen = {"topic": topic, "since": since, "until": until}
@@ -147,17 +149,25 @@ class _Unclaimed:
 
 def _expected(chosen: Mapping[str, Any]) -> Iterator[Expected]:
     """Yield the messages in the order of the topic, their contents page by page."""
-    with psycopg.ServerCursor(connection.connection, "outbox_places") as places:
+    with connection.wrap_database_errors, psycopg.ServerCursor(connection.connection, "outbox_places") as places:
         places.itersize = PAGE
-        walk = iter(places.execute(_PLACES, chosen))
-        while page := list(islice(walk, PAGE)):
+        with deadline(QUERY_SECONDS):
+            walk = iter(places.execute(_PLACES, chosen))
+        while page := _page(walk):
             digests = dict(_digests(Outbox.objects.filter(pk__in=[message_id for _, _, message_id in page])))
             for partition, offset, message_id in page:
                 yield Expected(partition, offset, message_id, digests[message_id])
 
 
+def _page(walk: Iterator[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    with deadline(QUERY_SECONDS):
+        return list(islice(walk, PAGE))
+
+
 def _digests(rows: OutboxQuerySet) -> Iterator[tuple[int, bytes]]:
-    for message_id, key, payload, headers in rows.values_list("pk", "key", "payload", "headers"):
+    with deadline(QUERY_SECONDS):
+        contents = list(rows.values_list("pk", "key", "payload", "headers"))
+    for message_id, key, payload, headers in contents:
         texts = headers if isinstance(headers, dict) else {}  # whatever plain SQL has written
         values = {name: str(value).encode() for name, value in texts.items()}
         yield message_id, _digest(key.encode(), payload.encode(), values)
@@ -171,12 +181,12 @@ def _digest(key: bytes, value: bytes, headers: Mapping[str, bytes]) -> bytes:
 
 
 def _execute(statement: str) -> None:
-    with connection.cursor() as cursor:
+    with deadline(QUERY_SECONDS), connection.cursor() as cursor:
         cursor.execute(statement)
 
 
 def _rows(statement: str, chosen: Mapping[str, Any]) -> list[tuple[int, ...]]:
-    with connection.cursor() as cursor:
+    with deadline(QUERY_SECONDS), connection.cursor() as cursor:
         cursor.execute(statement, chosen)
         rows: list[tuple[int, ...]] = cursor.fetchall()
         return rows

@@ -2,28 +2,32 @@
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from django.db.models import Q
 
+from pinpromo.deadline import deadline
 from promotion.claiming import targets_of
+from promotion.events import Target
 from promotion.expiration import CycleResult, prepare
-from promotion.models import ExpirationFailure, PromotionPurchase
+from promotion.models import ExpirationFailure, PromotionPurchase, PurchaseQuerySet
 
 CHUNK = 1_000
+QUERY_SECONDS = 30.0  # for a look at the purchases: a connection that has gone silent would hold a preview for ever
 
 
 def preview_cycle(*, as_of: datetime, batch_size: int | None) -> CycleResult:
     """Count what a cycle at `as_of` would expire; with no `batch_size`, look at the whole backlog.
 
     Purchases that are stuck count as failed: whether the database would still refuse them cannot be told.
+    Raises Django's database errors, also when a look takes longer than QUERY_SECONDS.
     """
     started = time.monotonic()
     result = CycleResult(run_id=uuid.uuid4(), as_of=as_of)
-    result.failed = (
-        PromotionPurchase.objects.due(as_of).filter(pk__in=ExpirationFailure.objects.values("purchase_id")).count()
-    )
+    stuck = ExpirationFailure.objects.values("purchase_id")
+    with deadline(QUERY_SECONDS):
+        result.failed = PromotionPurchase.objects.due(as_of).filter(pk__in=stuck).count()
     for expires in _outcomes(result):
         if expires:
             result.expired += 1
@@ -38,9 +42,8 @@ def preview_cycle(*, as_of: datetime, batch_size: int | None) -> CycleResult:
 def _outcomes(result: CycleResult) -> Iterator[bool]:
     """Yield for each due purchase that is not stuck, oldest first, whether it would expire."""
     candidates = PromotionPurchase.objects.due(result.as_of).not_stuck().oldest_first()
-    chunk = list(candidates[:CHUNK])
+    chunk, targets = _look(candidates)
     while chunk:
-        targets = targets_of(chunk)
         for purchase in chunk:
             last = (purchase.ends_at, purchase.pk)
             try:
@@ -50,4 +53,11 @@ def _outcomes(result: CycleResult) -> Iterator[bool]:
             else:
                 yield True
         ends_at, pk = last
-        chunk = list(candidates.filter(Q(ends_at__gt=ends_at) | Q(ends_at=ends_at, pk__gt=pk))[:CHUNK])
+        chunk, targets = _look(candidates.filter(Q(ends_at__gt=ends_at) | Q(ends_at=ends_at, pk__gt=pk)))
+
+
+def _look(purchases: PurchaseQuerySet) -> tuple[list[PromotionPurchase], Mapping[uuid.UUID, Sequence[Target]]]:
+    """Return the first of `purchases`, and their targets."""
+    with deadline(QUERY_SECONDS):
+        chunk = list(purchases[:CHUNK])
+        return chunk, targets_of(chunk)
