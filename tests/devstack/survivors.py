@@ -22,7 +22,7 @@ def family(pid=None):
     return psutil.Process(pid).children(recursive=True)
 
 
-def assert_gone(processes, folders=(), *, seconds=8.0):
+def assert_gone(processes, folders=(), *, seconds=20.0):  # a guard waits for up to 15 before it kills
     deadline = time.monotonic() + seconds
     while True:
         left = [*filter(lives, processes), *(path for path in folders if Path(path).exists())]
