@@ -34,11 +34,12 @@ def assert_gone(processes, folders=(), *, seconds=20.0):  # a guard waits for up
 
 # Starts what its arguments name, says where, and waits.
 _OWNER = """
-import json, os, sys, time
+import json, os, signal, sys, time
 from devstack.broker import EmbeddedBroker
 from devstack.mock import MockCluster
 from devstack.postgres import EmbeddedPostgres
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 servers = [EmbeddedPostgres(), EmbeddedBroker(), MockCluster()]
 for server in servers:
     server.start()
