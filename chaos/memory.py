@@ -1,4 +1,7 @@
-"""Does the memory of the programs stay flat? Judged by regression over every life that was long enough."""
+"""Does the memory of the programs stay flat? Judged by regression over both halves of every life that was long enough.
+
+A leak goes on, so both halves rise. A step, at the first large batch for instance, lifts only one of them.
+"""
 
 from collections.abc import Collection, Sequence
 from statistics import linear_regression
@@ -28,11 +31,19 @@ def check(programs: Collection[Part], verdict: Verdict) -> None:
 
 
 def growth(life: Sizes) -> float | None:
-    """Return by how many megabytes the line of best fit rises after the warm-up; None if it is too short."""
+    """Return by how many megabytes a life has grown steadily after the warm-up; None if it is too short.
+
+    That is twice what the line of best fit rises in the half in which it rises less.
+    """
     warm = [(at, size) for at, size in life if at >= life[0][0] + WARM_UP]  # nothing, of an empty life
-    if len(warm) < 2 or (span := warm[-1][0] - warm[0][0]) < SHORTEST:
+    if len(warm) < 4 or warm[-1][0] - warm[0][0] < SHORTEST:
         return None
-    return linear_regression(*zip(*warm, strict=True)).slope * span
+    middle = len(warm) // 2
+    return 2 * min(_rise(warm[:middle]), _rise(warm[middle:]))
+
+
+def _rise(sizes: Sizes) -> float:
+    return linear_regression(*zip(*sizes, strict=True)).slope * (sizes[-1][0] - sizes[0][0])
 
 
 def _describe(part: Part) -> str:
