@@ -43,10 +43,12 @@ class MissingTopics:
         deadline = time.monotonic() + PATIENCE
         self._ledger.requeued.update(dict.fromkeys(events, time.time()))
         while left := self._left(topic):
+            requeueing = any(parked for _, _, parked in left)
             with self._ledger.lock:
                 self._ledger.requeued.update((event_id, time.time()) for event_id, _, _ in left)
-                self._ledger.unordered.update(key for _, key, parked in left if parked)
-            if any(parked for _, _, parked in left):
+                if requeueing:  # the others as well: they may be parked until the command comes to them
+                    self._ledger.unordered.update(key for _, key, _ in left)
+            if requeueing:
                 self._commands.run("requeue_outbox", "--topic", topic)
             if time.monotonic() > deadline:
                 return  # the checks will say so
