@@ -62,14 +62,15 @@ MUTANTS = (
     ),
     Mutant(
         name="write the event outside the transaction",
-        file="promotion/expiration.py",
+        file="promotion/batches.py",
         changes=[
             (
-                "        messages = recording.record(expiry.message for expiry in expiries)\n",
-                "        messages = [expiry.message for expiry in expiries]\n"
-                "        transaction.on_commit(lambda: transaction.atomic(recording.record)(messages))\n",
+                "        with recording(messages), logs.held_back() as batch.lines:\n",
+                "        transaction.on_commit(lambda: transaction.atomic(record)(messages))\n"
+                "        with logs.held_back() as batch.lines:\n",
             ),
-            ("from django.db import ", "from django.db import transaction, "),
+            ("from outbox.recording import Message, recording\n", "from outbox.recording import Message, record\n"),
+            ("from django.db import OperationalError\n", "from django.db import OperationalError, transaction\n"),
         ],
         kinds=["kill-in-commit"],
         breaks="one event for each change",
@@ -104,7 +105,7 @@ MUTANTS = (
     ),
     Mutant(
         name="stop at the first poison",
-        file="promotion/expiration.py",
+        file="promotion/batches.py",
         changes=[("            batch.failed[purchase] = error\n", "            raise\n")],
         kinds=["poison"],
         breaks="no program ends by itself",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import orjson
@@ -58,24 +59,28 @@ class Message:
             raise UnfitMessage(f"the message has {size:,} bytes, more than the {MAX_BYTES:,} that fit")
 
 
-def record(messages: Iterable[Message]) -> list[Message]:
-    """Store `messages` in the current transaction, to be published in this order after its commit; return them.
+def record(messages: Sequence[Message]) -> None:
+    """Store `messages` in the current transaction, to be published in this order after its commit.
 
-    They may be made one by one: PostgreSQL stores the first while the next are built.
     Raises NotInTransaction, NotRecorded, or Django's database errors.
     """
+    with recording(messages):
+        pass
+
+
+@contextmanager
+def recording(messages: Sequence[Message]) -> Iterator[None]:
+    """Do what `record` does; PostgreSQL stores the messages while the block runs."""
     if not connection.in_atomic_block:
         raise NotInTransaction(NotInTransaction.__doc__)
-    recorded = []
     # Note [Past the ORM]: bulk_create escapes each payload in Python and costs 2.7 times as much.
     with plain_cursor() as cursor:
         with cursor.copy(_COPY) as copy:
             for message in messages:
                 copy.write_row(_row(message))
-                recorded.append(message)
-        if cursor.rowcount != len(recorded):
+            yield
+        if cursor.rowcount != len(messages):
             raise NotRecorded(NotRecorded.__doc__)
-    return recorded
 
 
 def _row(message: Message) -> tuple[object, ...]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
@@ -35,15 +35,32 @@ def interrupter() -> Callable[[int], None]:
 
 
 @contextlib.contextmanager
+def _psycopg_connection() -> Iterator[psycopg.Connection[Any]]:
+    """Yield the connection below Django's. Errors are Django's all the same."""
+    connection.close_if_health_check_failed()  # as Django's own cursor does: it may have died since the last tick
+    connection.ensure_connection()
+    with connection.wrap_database_errors:
+        yield connection.connection
+
+
+@contextlib.contextmanager
 def plain_cursor() -> Iterator[psycopg.Cursor[Any]]:
     """Yield a cursor of psycopg's own on Django's connection: for COPY and for results in binary form.
 
-    Django's cursor takes neither server-side parameters nor binary results. Errors are Django's all the same.
+    Django's cursor takes neither server-side parameters nor binary results. Raises Django's database errors.
     """
-    connection.close_if_health_check_failed()  # as Django's own cursor does: it may have died since the last tick
-    connection.ensure_connection()
-    with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
+    with _psycopg_connection() as link, psycopg.Cursor(link) as cursor:
         yield cursor
+
+
+@contextlib.contextmanager
+def asking(*statements: tuple[str, Mapping[str, Any] | Sequence[Any]]) -> Iterator[list[psycopg.Cursor[Any]]]:
+    """Have the server run statements with their parameters while the block runs; the results are there after it.
+
+    They come in binary form, one cursor for each statement. Raises Django's database errors, at the end of the block.
+    """
+    with _psycopg_connection() as link, link.pipeline():
+        yield [psycopg.Cursor(link).execute(statement, parameters, binary=True) for statement, parameters in statements]
 
 
 class Outage:

@@ -7,10 +7,9 @@ Refused rows that could not be told from the others in time count as refused tog
 whoever tries again takes fewer at once.
 """
 
-import itertools
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from django.db import Error, transaction
 
@@ -23,27 +22,29 @@ class Refused(Exception):  # noqa: N818
     """The database wrote less than it was told to, without an error: a trigger or rule swallowed rows."""
 
 
-Write = Callable[[Iterable[Item]], None]
+class Unfit(Refused):
+    """Some of the items cannot be written, and it is known which: `errors` says why."""
+
+    def __init__(self, errors: Mapping[Any, Exception]) -> None:
+        super().__init__(f"{len(errors)} cannot be written")
+        self.errors = errors
 
 
-def write_all_but_refused(items: Iterable[Item], write: Write[Item], *, probe_until: float) -> dict[Item, Exception]:
+Write = Callable[[Sequence[Item]], None]
+
+
+def write_all_but_refused(items: Sequence[Item], write: Write[Item], *, probe_until: float) -> dict[Item, Exception]:
     """Write all `items` but those that the database refuses; return the refused ones with their errors.
 
-    `items` may be made one by one, while they are written; each is made once. The refused are looked for until the
-    monotonic instant `probe_until`. Must stand inside a transaction.
-    `write` raises Refused or a database error for a row that cannot be written.
+    The refused are looked for until the monotonic instant `probe_until`. Must stand inside a transaction.
+    `write` raises Unfit, Refused or a database error if there is something among the items that cannot be written.
     A failure of the infrastructure is raised, never taken for a refusal.
     """
     errors: dict[Item, Exception] = {}
-    source = iter(items)
-    first = list(itertools.islice(source, 1))
-    writing, kept = itertools.tee(itertools.chain(first, source))
-    refusal = _attempt(writing, write, keep=True) if first else None
-    remaining = list(kept)
-    while refusal:
-        errors |= _find_refused(remaining, write, probe_until)
+    remaining = items
+    while remaining and (refusal := _attempt(remaining, write, keep=True)):
+        errors |= refusal.errors if isinstance(refusal, Unfit) else _find_refused(remaining, write, probe_until)
         remaining = [item for item in remaining if item not in errors]
-        refusal = _attempt(remaining, write, keep=True) if remaining else None
     return errors
 
 
@@ -60,7 +61,7 @@ def _find_refused(items: Sequence[Item], write: Write[Item], probe_until: float)
     return found or dict.fromkeys(second, error)
 
 
-def _attempt(items: Iterable[Item], write: Write[Item], *, keep: bool) -> Exception | None:
+def _attempt(items: Sequence[Item], write: Write[Item], *, keep: bool) -> Exception | None:
     savepoint = transaction.savepoint()  # that of what is kept ends with the transaction
     try:
         write(items)

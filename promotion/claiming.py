@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple, Self
 
 from django.db.models import Q
 
-from pinpromo.database import plain_cursor
+from pinpromo.database import asking, plain_cursor
+from pinpromo.isolation import Refused
 from promotion.events import Target
 from promotion.models import PromotionPurchase
 
 _FIELDS = [field.attname for field in PromotionPurchase._meta.concrete_fields]  # noqa: SLF001 - Django documents it
+_ID, _ENDS_AT = _FIELDS.index("id"), _FIELDS.index("ends_at")
 _LAST_ID = uuid.UUID(int=2**128 - 1)
 _COUNT = """
 SELECT count(*) FROM promotion.promotion_purchases
@@ -66,37 +69,54 @@ class Candidates:
     after: Place
     among: list[uuid.UUID] | None = None
 
-    def lock(self, limit: int) -> list[PromotionPurchase]:
-        """Lock and return the `limit` oldest, passing over rows that somebody else holds locked."""
-        purchases = PromotionPurchase.objects.due(self.at).filter(self.after.behind)
-        purchases = purchases.not_stuck() if self.among is None else purchases.filter(pk__in=self.among)
-        claim = purchases.oldest_first().select_for_update(skip_locked=True)[:limit]
+    def lock(self, limit: int) -> Claim:
+        """Lock the `limit` oldest, passing over rows that somebody else holds locked."""
+        due = PromotionPurchase.objects.due(self.at).filter(self.after.behind)
+        wanted = due.not_stuck() if self.among is None else due.filter(pk__in=self.among)
+        claim = wanted.oldest_first().select_for_update(skip_locked=True)[:limit]
         locked = rows(*claim.query.sql_with_params())
-        return [PromotionPurchase.from_db(claim.db, _FIELDS, row) for row in locked]
+        ids = [row[_ID] for row in locked]
+        with asking((_TARGETS, {"ids": ids}), (_COUNT, [*self.after, *self._end(locked, limit), ids])) as answers:
+            purchases = [PromotionPurchase.from_db(claim.db, _FIELDS, row) for row in locked]
+        targets, ((skipped,),) = (answer.fetchall() for answer in answers)
+        return Claim(purchases, _by_purchase(targets), skipped)
 
-    def count_besides(self, taken: Sequence[PromotionPurchase], *, up_to: PromotionPurchase | None) -> int:
-        """Count those not `taken` that stand before `up_to`, or all of them, if it is None. The stuck are not counted.
+    def _end(self, locked: Sequence[tuple[Any, ...]], limit: int) -> Place:
+        """Return the place up to which candidates that are not `locked` count as skipped."""
+        if self.among is not None:
+            return self.after  # they are known to be poison
+        if len(locked) < limit:
+            return Place(self.at, _LAST_ID)
+        return Place(locked[-1][_ENDS_AT], locked[-1][_ID])
 
-        The taken are left out by name: another worker may have found one of them stuck since it was locked here.
-        """
-        last = Place.of(up_to) if up_to else Place(self.at, _LAST_ID)
-        ((count,),) = rows(_COUNT, [*self.after, *last, [purchase.pk for purchase in taken]])
-        return int(count)
+
+class Claim(NamedTuple):
+    """What a batch has locked, oldest first, and has to know of it."""
+
+    purchases: list[PromotionPurchase]
+    targets: Mapping[uuid.UUID, Sequence[Target]]  # by the purchase's id
+    skipped: int  # candidates that stand before the last one, or all if there were not enough, but the locked
 
 
 def targets_of(purchases: Sequence[PromotionPurchase]) -> Mapping[uuid.UUID, Sequence[Target]]:
     """Return the targets by purchase id, in the order in which they were added; none for an unknown id."""
+    return _by_purchase(rows(_TARGETS, {"ids": [purchase.pk for purchase in purchases]}))
+
+
+def _by_purchase(rows: Sequence[tuple[uuid.UUID, str, uuid.UUID]]) -> Mapping[uuid.UUID, Sequence[Target]]:
     targets: dict[uuid.UUID, list[Target]] = defaultdict(list)
-    if purchases:
-        for purchase_id, kind, target_id in rows(_TARGETS, {"ids": [purchase.pk for purchase in purchases]}):
-            targets[purchase_id].append(Target(kind, target_id))
+    for purchase_id, kind, target_id in rows:
+        targets[purchase_id].append(Target(kind, target_id))
     return targets
 
 
-def write_expired(purchase_ids: Sequence[uuid.UUID], *, at: datetime) -> int:
-    """Write the expiry, at `at`, of those that are still Active; return how many they were."""
-    with plain_cursor() as cursor:
-        return cursor.execute(_EXPIRE, {"at": at, "ids": purchase_ids}).rowcount
+@contextmanager
+def expiring(purchase_ids: Sequence[uuid.UUID], *, at: datetime) -> Iterator[None]:
+    """Have the database write the expiry at `at` while the block runs. Raises Refused unless all were still Active."""
+    with asking((_EXPIRE, {"at": at, "ids": purchase_ids})) as (update,):
+        yield
+    if update.rowcount != len(purchase_ids):
+        raise Refused("the purchase was not updated")
 
 
 def rows(statement: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -9,27 +9,25 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import structlog
-from django.db import Error, OperationalError
+from django.db import Error
 
-from outbox import recording
 from pinpromo import failures
 from pinpromo.deadline import deadline
-from pinpromo.isolation import Refused, write_all_but_refused
-from pinpromo.logs import together
 from pinpromo.transactions import bounded
 from promotion import events
-from promotion.claiming import Candidates, Place, targets_of, write_expired
-from promotion.models import EARLIEST, ExpirationFailure, PromotionPurchase
+from promotion.batches import SETTLE_SECONDS, Batch, expire_batch, remaining, settle
+from promotion.claiming import Candidates, Place
+from promotion.models import EARLIEST, ExpirationFailure
 from promotion.outlook import LowMark, Outlook, look_ahead
-from promotion.tracing import cycle_span, item_refused, item_span
+from promotion.tracing import cycle_span
 
 log = structlog.get_logger("promotion.expiration")
 
@@ -37,11 +35,6 @@ CLOCK_TOLERANCE = timedelta(seconds=1)
 RETRIES = 1_000  # stuck purchases tried again in one cycle: each of 2,000 is tried within two intervals
 RETRY_BATCH = 50  # of them in one transaction
 RETRY_SHARE = 0.25  # of the budget, at most: the stuck do not starve the healthy
-SETTLE_SECONDS = 5.0  # for noting what became of the stuck, after a batch
-
-
-class OutOfTime(OperationalError):  # noqa: N818
-    """The cycle has used up its time; what is left waits for the next tick. Counts as the infrastructure's failure."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,6 +55,14 @@ class CycleResult:
         """How many rows were locked."""
         return self.expired + self.failed
 
+    def add(self, batch: Batch) -> None:
+        """Count what became of `batch`."""
+        self.expired += len(batch.expired)
+        self.failed += len(batch.failed)
+        self.skipped_locked += batch.claim.skipped
+        ends = [expiry.purchase.ends_at for expiry in batch.expired]
+        self.lateness = max(self.lateness, self.as_of - min(ends, default=self.as_of))
+
     def as_dict(self) -> dict[str, Any]:
         """The public form: `--json`, and the keys of the log event `cycle_completed`."""
         return {
@@ -73,25 +74,6 @@ class CycleResult:
             "failed": self.failed,
             "duration_ms": self.duration_ms,
         }
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Expiry:
-    """A purchase that has been expired in memory, with the event that tells of it."""
-
-    purchase: PromotionPurchase
-    targets: Sequence[events.Target]
-    message: recording.Message
-
-
-@dataclass(slots=True)
-class Batch:
-    """What one transaction locked, and what became of it."""
-
-    purchases: list[PromotionPurchase]
-    skipped_locked: int = 0
-    expired: list[Expiry] = field(default_factory=list)
-    failed: dict[PromotionPurchase, Exception] = field(default_factory=dict)
 
 
 def run_cycle(
@@ -160,7 +142,7 @@ def _expire_due(
     fill(result.as_of, outlook.oldest_due)
     if outlook.since > EARLIEST and result.expired < batch_size and not stopping():
         passed_over = min(result.as_of, outlook.since - timedelta(microseconds=1))
-        with deadline(_remaining(until)):
+        with deadline(remaining(until)):
             oldest = look_ahead(passed_over, retries=0).oldest_due
         if oldest is not None:
             fill(passed_over, oldest)
@@ -181,11 +163,10 @@ def _fill(
         return
     candidates = Candidates(at=at, after=Place.before(oldest))
     while (places := batch_size - result.expired) > 0 and not stopping():
-        batch = expire_batch(candidates, places, result, until=until)
-        result.skipped_locked += batch.skipped_locked
-        if not batch.failed or len(batch.purchases) < places:
+        batch = _run_batch(candidates, places, result, until=until)
+        if not batch.failed or len(batch.claim.purchases) < places:
             return
-        candidates = replace(candidates, after=Place.of(batch.purchases[-1]))
+        candidates = replace(candidates, after=Place.of(batch.claim.purchases[-1]))
 
 
 def _retry(
@@ -198,106 +179,17 @@ def _retry(
         if stopping() or time.monotonic() > until:
             return
         tried, stuck = stuck[:places], stuck[places:]
-        expire_batch(Candidates(at=result.as_of, after=everywhere, among=tried), places, result, until=until)
+        _run_batch(Candidates(at=result.as_of, after=everywhere, among=tried), places, result, until=until)
         with bounded(seconds=SETTLE_SECONDS):
             ExpirationFailure.objects.forget_settled(tried)
 
 
-def expire_batch(candidates: Candidates, limit: int, result: CycleResult, *, until: float) -> Batch:
-    """Lock up to `limit` of `candidates`, expire what can be expired, and commit it with its events."""
-    seconds = _remaining(until)
-    probe_until = until - seconds / 2
-    with bounded(seconds=seconds):
-        batch = Batch(candidates.lock(limit))
-        batch.skipped_locked = _count_skipped(candidates, batch.purchases, limit)
-        log.info("batch_selected", count=len(batch.purchases))
-        expiries = _expire_in_memory(batch, targets_of(batch.purchases), result)
-        _write(batch, expiries, result.as_of, probe_until=probe_until)
-    _settle(batch, result)
+def _run_batch(candidates: Candidates, limit: int, result: CycleResult, *, until: float) -> Batch:
+    """Expire a batch, count it, and note what failed."""
+    batch = expire_batch(candidates, limit, run_id=result.run_id, at=result.as_of, until=until)
+    result.add(batch)  # committed, whatever happens now
+    settle(batch, at=result.as_of)
     return batch
-
-
-def _count_skipped(candidates: Candidates, taken: Sequence[PromotionPurchase], limit: int) -> int:
-    """Count the candidates that stand before the last one taken, or all if there were not enough, but the taken."""
-    if candidates.among is not None:
-        return 0  # known to be poison
-    return candidates.count_besides(taken, up_to=taken[-1] if len(taken) == limit else None)
-
-
-def _expire_in_memory(
-    batch: Batch, targets: Mapping[uuid.UUID, Sequence[events.Target]], result: CycleResult
-) -> Iterator[Expiry]:
-    """Expire one purchase after another; what cannot be expired moves to the failed."""
-    span_of = item_span(result.run_id)
-    for purchase in batch.purchases:
-        try:
-            with span_of(purchase) as traceparent:
-                expiry = prepare(purchase, targets[purchase.pk], result, traceparent)
-        except Exception as error:  # noqa: BLE001 - poison holds whatever its kind (R-10)
-            batch.failed[purchase] = error
-        else:
-            batch.expired.append(expiry)
-            yield expiry
-
-
-def prepare(
-    purchase: PromotionPurchase,
-    targets: Sequence[events.Target],
-    result: CycleResult,
-    traceparent: str | None = None,
-) -> Expiry:
-    """Expire `purchase` in memory and build its event. Whatever this raises makes the purchase poison."""
-    purchase.expire(at=result.as_of)
-    events.require_complete(purchase, targets)
-    message = events.purchase_changed(
-        purchase, targets, occurred_at=result.as_of, correlation_id=result.run_id, traceparent=traceparent
-    )
-    return Expiry(purchase, targets, message)
-
-
-def _write(batch: Batch, expiries: Iterable[Expiry], as_of: datetime, *, probe_until: float) -> None:
-    """Write the events, as they are built, and the changes; what the database refuses moves to the failed."""
-
-    def write(expiries: Iterable[Expiry]) -> None:
-        messages = recording.record(expiry.message for expiry in expiries)
-        if write_expired([message.aggregate_id for message in messages], at=as_of) != len(messages):
-            raise Refused("the purchase was not updated")
-
-    refused = write_all_but_refused(expiries, write, probe_until=probe_until)
-    batch.expired = [expiry for expiry in batch.expired if expiry not in refused]
-    batch.failed |= {expiry.purchase: error for expiry, error in refused.items()}
-
-
-def _settle(batch: Batch, result: CycleResult) -> None:
-    """After the commit: count, log, and remember what failed."""
-    result.expired += len(batch.expired)
-    result.failed += len(batch.failed)
-    ends = [expiry.purchase.ends_at for expiry in batch.expired]
-    result.lateness = max(result.lateness, result.as_of - min(ends, default=result.as_of))
-    with together():
-        for expiry in batch.expired:
-            log.info(
-                "promotion_expired",
-                purchase_id=expiry.message.key,
-                tenant_id=str(expiry.purchase.tenant_id),
-                package_kind=expiry.purchase.package_kind,
-                targets_count=len(expiry.targets),
-            )
-    reasons = {purchase.pk: failures.describe(error) for purchase, error in batch.failed.items()}
-    for purchase_id, reason in reasons.items():
-        log.error("item_failed", purchase_id=str(purchase_id), exception=reason)
-        item_refused(purchase_id, reason)
-    if reasons:
-        with bounded(seconds=SETTLE_SECONDS):
-            ExpirationFailure.objects.remember(reasons, at=result.as_of)
-
-
-def _remaining(until: float) -> float:
-    """Return the seconds left until the monotonic instant `until`. Raises OutOfTime when there are none."""
-    seconds = until - time.monotonic()
-    if seconds <= 0:
-        raise OutOfTime("the cycle has used up its time")
-    return seconds
 
 
 def _not_ahead(as_of: datetime, database_now: datetime) -> datetime:

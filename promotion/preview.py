@@ -8,9 +8,10 @@ from datetime import datetime
 from django.db.models import Q
 
 from pinpromo.deadline import deadline
+from promotion.batches import expire, tell
 from promotion.claiming import targets_of
 from promotion.events import Target
-from promotion.expiration import CycleResult, prepare
+from promotion.expiration import CycleResult
 from promotion.models import ExpirationFailure, PromotionPurchase, PurchaseQuerySet
 
 CHUNK = 1_000
@@ -47,7 +48,7 @@ def _outcomes(result: CycleResult) -> Iterator[bool]:
         for purchase in chunk:
             last = (purchase.ends_at, purchase.pk)
             try:
-                prepare(purchase, targets[purchase.pk], result)
+                tell(expire(purchase, targets[purchase.pk], at=result.as_of), run_id=result.run_id, at=result.as_of)
             except Exception:  # noqa: BLE001 - as in the cycle: poison holds whatever its kind
                 yield False
             else:

@@ -1,14 +1,13 @@
 """Several instances side by side: every purchase once, with exactly one event (R-06, R-25, R-63)."""
 
 import pytest
-from django.db import transaction
 
-from promotion.claiming import Candidates, Place
 from promotion.expiration import run_cycle
 from tests.bulk import insert_due
 from tests.concurrency.workers import Threads
 from tests.factories import NOW, PurchaseFactory
 from tests.gates import PURCHASES_WRITTEN, Gate, session
+from tests.programs import eventually
 from tests.readings import events, messages, rows, statuses
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -67,16 +66,16 @@ def test_a_locked_row_behind_poison_is_counted_once():
 
 def test_poison_that_another_worker_notes_while_it_is_locked_here_spoils_no_count():
     """It leaves the candidates between two statements of this transaction: a difference of two counts was -1."""
-    poison, locked = (PurchaseFactory(ends_at=NOW.replace(hour=hour)) for hour in (1, 2))
-    candidates = Candidates(at=NOW, after=Place.before(NOW.replace(hour=0)))
-    with session() as other, session() as another, transaction.atomic():
+    taken, locked = (PurchaseFactory(ends_at=NOW.replace(hour=hour)) for hour in (1, 2))
+    with session() as other, session() as another, Threads(1) as threads:
         other.execute("SELECT FROM promotion.promotion_purchases WHERE id = %s FOR UPDATE", [locked.pk])
-        assert candidates.lock(10) == [poison]
-        another.execute(
-            "INSERT INTO promotion.expiration_failures VALUES (%(id)s, now(), now(), 1, 'poison')", {"id": poison.pk}
-        )
+        another.execute("LOCK TABLE promotion.promotion_purchase_targets")  # they are read between the two
+        first = threads.submit(cycle)
+        eventually(lambda: another.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone() == (1,))
+        another.execute("INSERT INTO promotion.expiration_failures VALUES (%s, now(), now(), 1, 'poison')", [taken.pk])
         another.commit()
-        assert candidates.count_besides([poison], up_to=None) == 1
+        result = first.result()
+    assert (result.expired, result.skipped_locked) == (1, 1)
 
 
 def test_the_rows_stay_locked_until_the_commit():

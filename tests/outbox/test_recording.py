@@ -49,7 +49,7 @@ def test_messages_are_kept_as_they_are_and_in_their_order():
     odd = ['tab\t, \\N, \\., "quotes"', "line\nbreak\r\n", "\\", "😀 ж 鍵 \u2028 \x01\x7f", "", " "]
     messages = [make(key=text, payload=text, headers={f"h{text}": text}) for text in odd]
 
-    assert record(messages) == messages
+    record(messages)
 
     rows = Outbox.objects.order_by("id")
     assert [(row.event_id, row.key, row.payload, row.headers) for row in rows] == [
@@ -61,7 +61,7 @@ def test_messages_are_kept_as_they_are_and_in_their_order():
 
 
 def test_nothing_to_record_is_no_error():
-    assert record([]) == []
+    record([])
 
 
 @pytest.mark.django_db(transaction=True)

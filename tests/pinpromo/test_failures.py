@@ -7,7 +7,7 @@ from django.db import connection
 
 from outbox.recording import UnfitMessage
 from pinpromo import failures
-from promotion.expiration import OutOfTime
+from promotion.batches import OutOfTime
 from tests.factories import PurchaseFactory
 
 

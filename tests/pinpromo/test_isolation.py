@@ -6,7 +6,7 @@ import time
 import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 
-from pinpromo.isolation import Refused, write_all_but_refused
+from pinpromo.isolation import Refused, Unfit, write_all_but_refused
 
 pytestmark = pytest.mark.django_db
 
@@ -51,25 +51,23 @@ def test_all_good_is_one_write(table):
     assert write.calls == 1
 
 
-def test_items_are_made_while_they_are_written_and_each_once(table):
-    """The third is refused before the fourth is made; the fourth is made and written all the same."""
+def test_what_is_known_to_be_unfit_is_not_looked_for(table):
+    """One write finds them, one writes the rest; what the database refuses besides is found as ever."""
     write, written = table
-    made, seen = [], []
+    calls = []
 
-    def making():
-        for number in (1, 2, -3, 4):
-            made.append(number)
-            yield number
+    def write_fit(numbers):
+        calls.append(list(numbers))
+        write(numbers)
+        if errors := {number: ValueError("odd") for number in numbers if number % 2}:
+            raise Unfit(errors)
 
-    def write_one_by_one(numbers):
-        for number in numbers:
-            seen.append((number, list(made)))
-            write([number])
-
-    assert list(isolate(making(), write_one_by_one)) == [-3]
-    assert written() == [1, 2, 4]
-    assert seen[:3] == [(1, [1]), (2, [1, 2]), (-3, [1, 2, -3])]
-    assert made == [1, 2, -3, 4]
+    errors = isolate([1, 2, 3, 4], write_fit)
+    assert calls == [[1, 2, 3, 4], [2, 4]]
+    assert written() == [2, 4]
+    assert {number: str(error) for number, error in errors.items()} == {1: "odd", 3: "odd"}
+    assert set(isolate([5, -6, 8], write_fit)) == {5, -6}
+    assert written() == [2, 4, 8]
 
 
 def test_one_among_a_thousand_costs_the_logarithm(table):

@@ -160,22 +160,27 @@ except KeyError:
     assert [line["event"] for line in lines] == ["Not Found", "Internal Server Error"]
 
 
-def test_lines_of_a_block_are_written_at_once_at_its_end_whatever_ends_it():
+def test_lines_held_back_are_lost_unless_they_are_written():
     finished = run("""
-import contextlib, os, sys, threading
-from pinpromo.logs import together
-with contextlib.suppress(ZeroDivisionError), together():
+import contextlib, os, threading
+from pinpromo.logs import held_back, write
+with contextlib.suppress(ZeroDivisionError), held_back() as lost:
+    log.info("lost")
+    1 / 0
+with held_back() as lines:
     log.info("first")
     log.info("second")
     other = threading.Thread(target=log.info, args=["not ours"])
     other.start()
     other.join()
-    os.write(2, b"still inside\\n")
-    1 / 0
-with together():
-    pass
 log.info("after")
+write(lines)
+write([])
 """)
 
-    events = [line if line[0] != "{" else json.loads(line)["event"] for line in finished.stderr.splitlines()]
-    assert events == ["not ours", "still inside", "first", "second", "after"]
+    assert [json.loads(line)["event"] for line in finished.stderr.splitlines()] == [
+        "not ours",
+        "after",
+        "first",
+        "second",
+    ]

@@ -157,7 +157,7 @@ def test_a_real_serialization_failure(untouched, other_table):
 
 
 @pytest.mark.parametrize("statement", [PURCHASES_WRITTEN, EVENTS_WRITTEN])
-def test_a_connection_that_is_cut_in_mid_transaction(untouched, statement):
+def test_a_connection_that_is_cut_in_mid_transaction(untouched, statement, capfd):
     with Gate(*statement) as gate, Threads(1) as threads:
         dying = threads.submit(cycle)
         gate.wait_for()
@@ -165,6 +165,7 @@ def test_a_connection_that_is_cut_in_mid_transaction(untouched, statement):
             other.execute("SELECT pg_terminate_backend(%s)", [gate.waiting()[0]])
         with pytest.raises(OperationalError):
             dying.result()
+    assert "promotion_expired" not in capfd.readouterr().err
 
 
 def test_a_standby_after_a_failover(untouched):

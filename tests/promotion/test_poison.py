@@ -1,5 +1,6 @@
 """Poison of every kind: left out, logged, remembered, tried again; never in front of healthy purchases."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -35,6 +36,18 @@ def test_is_left_out_while_the_rest_commits(kind):
     failed = [line for line in logs if line["event"] == "item_failed"]
     assert {line["purchase_id"] for line in failed} == {str(purchase.pk) for purchase in poisoned}
     assert {line["log_level"] for line in failed} == {"error"}
+
+
+@pytest.mark.parametrize("healthy", [0, 3])
+@pytest.mark.parametrize("kind", poison.KINDS)
+def test_the_log_tells_of_the_expired_alone(kind, healthy, capfd):
+    """Its lines are made before it is known what the database refuses."""
+    poison.create(kind, 2)
+    expired = PurchaseFactory.create_batch(healthy)
+    cycle()
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    told = [line["purchase_id"] for line in lines if line["event"] == "promotion_expired"]
+    assert sorted(told) == sorted(str(purchase.pk) for purchase in expired)
 
 
 @pytest.mark.parametrize("kind", poison.KINDS)
