@@ -5,11 +5,9 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
-from django.db.models import Q
-
 from pinpromo.deadline import deadline
 from promotion.batches import expire, tell
-from promotion.claiming import targets_of
+from promotion.claiming import Place, targets_of
 from promotion.events import Target
 from promotion.expiration import CycleResult
 from promotion.models import ExpirationFailure, PromotionPurchase, PurchaseQuerySet
@@ -46,15 +44,13 @@ def _outcomes(result: CycleResult) -> Iterator[bool]:
     chunk, targets = _look(candidates)
     while chunk:
         for purchase in chunk:
-            last = (purchase.ends_at, purchase.pk)
             try:
                 tell(expire(purchase, targets[purchase.pk], at=result.as_of), run_id=result.run_id, at=result.as_of)
             except Exception:  # noqa: BLE001 - as in the cycle: poison holds whatever its kind
                 yield False
             else:
                 yield True
-        ends_at, pk = last
-        chunk, targets = _look(candidates.filter(Q(ends_at__gt=ends_at) | Q(ends_at=ends_at, pk__gt=pk)))
+        chunk, targets = _look(candidates.filter(Place.of(chunk[-1]).behind))
 
 
 def _look(purchases: PurchaseQuerySet) -> tuple[list[PromotionPurchase], Mapping[uuid.UUID, Sequence[Target]]]:

@@ -1,6 +1,7 @@
 """How PostgreSQL finds its way at 50,000 due purchases: by the partial index, without a sort."""
 
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -64,10 +65,27 @@ def test_a_table_that_was_never_analysed():
     walks_the_index()
 
 
-def walks_the_index():
+FEW = """
+INSERT INTO promotion.promotion_purchases (tenant_id, package_kind, status, starts_at, ends_at)
+SELECT gen_random_uuid(), 'Boost', CASE WHEN number >= 90000 AND number < 92000 THEN 'Active' ELSE 'Expired' END,
+       '2025-01-01Z', '2026-01-01Z'::timestamptz + number * interval '1 second'
+FROM (SELECT number * 7919 % 100000 FROM generate_series(1, 100000::bigint) AS number) AS shuffled (number);
+ANALYZE promotion.promotion_purchases;
+"""
+
+
+def test_few_that_are_due_among_many_that_have_expired():
+    """They stand all over the table, and the planner expects fewer of them than there are: it would sort them."""
+    with connection.cursor() as cursor:
+        cursor.execute(FEW)
+    walks_the_index(replace(NEXT_200, after=Place.before(NEXT_200.after.ends_at + timedelta(seconds=90_000))))
+
+
+def walks_the_index(candidates=NEXT_200):
     with explained() as plans:
         look_ahead(NOW, retries=1_000)
-        assert NEXT_200.lock(200).skipped == 0
+        claim = candidates.lock(200)
+    assert (len(claim.purchases), claim.skipped) == (200, 0)
     assert len(plans) == 3
     for plan in plans:
         assert "purchases_due" in plan
