@@ -73,7 +73,7 @@ SIZES: dict[str, dict[str, dict[str, Any]]] = {
     "full": {
         "cycle": {"purchases": 1_000_000, "dead": 500_000, "held": 150_000, "rounds": 40},
         "large": {"purchases": 10_000_000, "rounds": 30},
-        "workers": {"backlog": 20_000, "rounds": 3},
+        "workers": {"backlog": 20_000, "rounds": 7},
         "relay": {"messages": 20_000, "rounds": 5},
         "kafka": {"messages": 20_000, "rounds": 5},
         "claims": {"published": 5_000_000, "rounds": 40},

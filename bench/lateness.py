@@ -22,7 +22,7 @@ FILL = """
 WITH added AS (
     INSERT INTO promotion.promotion_purchases (tenant_id, package_kind, status, starts_at, ends_at)
     SELECT gen_random_uuid(), 'Boost', 'Active', %(first)s - interval '7 days',
-           %(first)s + number * %(span)s / (%(count)s - 1) * interval '1 second'
+           %(first)s + number * (%(span)s * interval '1 second' / (%(count)s - 1))
     FROM generate_series(0, %(count)s - 1) AS number RETURNING id)
 INSERT INTO promotion.promotion_purchase_targets (purchase_id, target_type, target_id)
 SELECT id, 'CatalogItem', gen_random_uuid() FROM added
@@ -48,13 +48,15 @@ def measure(url: str, *, purchases: int, span: float, interval: float) -> Iterat
             ) as worker,
         ):
             arrived = _consume(broker.bootstrap, purchases, seconds=START + span + 3 * interval + 30)
-            cycles = [cycle["duration_ms"] / 1e3 for cycle in worker.results()]
-    yield _figure(arrived, interval, cycles)
+            cycles = {cycle["as_of"]: cycle["duration_ms"] / 1e3 for cycle in worker.results()}
+    yield from _figures(arrived, interval, cycles)
 
 
 def _consume(bootstrap: str, count: int, *, seconds: float) -> dict[str, float]:
     """Read events until there are as many as purchases; return by purchase id when each came, by the wall clock."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "enable.auto.commit": False})
+    # The mock broker answers a waiting consumer when its time is over, and not, as Kafka does, when a message comes.
+    settings = {"group.id": "bench", "enable.auto.commit": False, "fetch.wait.max.ms": 1}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     consumer.assign([TopicPartition(TOPIC, number, 0) for number in range(PARTITIONS)])
     arrived: dict[str, float] = {}
     until = time.monotonic() + seconds
@@ -67,20 +69,33 @@ def _consume(bootstrap: str, count: int, *, seconds: float) -> dict[str, float]:
     return arrived
 
 
-def _figure(arrived: dict[str, float], interval: float, cycles: list[float]) -> Figure:
+def _figures(arrived: dict[str, float], interval: float, cycles: dict[str, float]) -> Iterator[Figure]:
+    """Judge by R-26: expired after an interval and a cycle at most, and heard of within one more interval."""
+    from promotion.events import rfc3339
     from promotion.models import PromotionPurchase
 
-    ends = PromotionPurchase.objects.values_list("id", "ends_at")
-    late = Sample([arrived[str(purchase)] - ended.timestamp() for purchase, ended in ends])
-    assert min(late.values) > 0, "something ended early"
-    limit = round(interval + max(cycles), 3)
-    later = sum(seconds > limit for seconds in late.values)
-    return Figure(
-        f"due moment to consumed event, the latest of {len(arrived):,}",
-        max(late.values),
+    purchases = PromotionPurchase.objects.values_list("id", "ends_at", "updated_at")
+    waited = Sample([(as_of - ended).total_seconds() + cycles[rfc3339(as_of)] for _, ended, as_of in purchases])
+    heard = Sample([arrived[str(purchase)] - ended.timestamp() for purchase, ended, _ in purchases])
+    assert min(heard.values) > 0, "something ended early"
+    longest = max(cycles.values())
+    limit = round(interval + longest, 3)
+    later = max(heard.values) - limit
+    yield Figure(
+        f"due moment to the end of the cycle, the latest of {len(arrived):,}",
+        max(waited.values),
         limit,
         None,
         "interval and longest cycle",
-        f"{spread(late, digits=1)} s; {later} later than that; the longest cycle {max(cycles) * 1e3:.0f} ms",
+        f"{spread(waited, digits=1)} s; the longest cycle {longest * 1e3:.0f} ms",
+        unit=" s",
+    )
+    yield Figure(
+        f"due moment to consumed event, the latest of {len(arrived):,}",
+        max(heard.values),
+        limit + interval,
+        None,
+        "the same, and one interval",
+        f"{spread(heard, digits=1)} s; the latest is {later * 1e3:+.0f} ms from interval and longest cycle",
         unit=" s",
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from bench import world
-from bench.figures import Figure
-from bench.measure import in_turn
+from bench.figures import Figure, spread
+from bench.measure import in_turn, ratio
 from bench.race import module, race, timed_by_owner
 
 DATABASE = "workers"
@@ -19,15 +19,14 @@ def measure(_url: str, *, backlog: int, rounds: int) -> Iterator[Figure]:
     """Yield how many times faster two and four workers are than one."""
     world.create(DATABASE)
     taken = in_turn({str(number): partial(_drain, number, backlog) for number in (1, 2, 4)}, rounds=rounds)
-    best = {name: min(sample.values) for name, sample in taken.items()}
     for number, must, aim in (("2", 1.25, 1.7), ("4", 1.3, 1.9)):
         yield Figure(
             f"{number} workers draining {backlog:,}",
-            best["1"] / best[number],
+            ratio(taken["1"], taken[number]),
             must,
             aim,
             "one worker",
-            f"best of {rounds}: {best[number]:.1f} s, one worker {best['1']:.1f} s",
+            f"{number} workers {spread(taken[number], digits=2)} s; one {spread(taken['1'], digits=2)} s",
             at_least=True,
         )
 
