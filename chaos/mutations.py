@@ -65,11 +65,9 @@ MUTANTS = (
         file="promotion/batches.py",
         changes=[
             (
-                "        with recording(messages), logs.held_back() as batch.lines:\n",
-                "        transaction.on_commit(lambda: transaction.atomic(record)(messages))\n"
-                "        with logs.held_back() as batch.lines:\n",
+                "        record(messages)\n",
+                "        transaction.on_commit(lambda: transaction.atomic(record)(messages))\n",
             ),
-            ("from outbox.recording import Message, recording\n", "from outbox.recording import Message, record\n"),
             ("from django.db import OperationalError\n", "from django.db import OperationalError, transaction\n"),
         ],
         kinds=["kill-in-commit"],

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import orjson
@@ -64,13 +63,6 @@ def record(messages: Sequence[Message]) -> None:
 
     Raises NotInTransaction, NotRecorded, or Django's database errors.
     """
-    with recording(messages):
-        pass
-
-
-@contextmanager
-def recording(messages: Sequence[Message]) -> Iterator[None]:
-    """Do what `record` does; PostgreSQL stores the messages while the block runs."""
     if not connection.in_atomic_block:
         raise NotInTransaction(NotInTransaction.__doc__)
     # Note [Past the ORM]: bulk_create escapes each payload in Python and costs 2.7 times as much.
@@ -78,7 +70,6 @@ def recording(messages: Sequence[Message]) -> Iterator[None]:
         with cursor.copy(_COPY) as copy:
             for message in messages:
                 copy.write_row(_row(message))
-            yield
         if cursor.rowcount != len(messages):
             raise NotRecorded(NotRecorded.__doc__)
 

@@ -2,7 +2,8 @@
 
 import contextlib
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -54,13 +55,17 @@ def plain_cursor() -> Iterator[psycopg.Cursor[Any]]:
 
 
 @contextlib.contextmanager
-def asking(*statements: tuple[str, Mapping[str, Any] | Sequence[Any]]) -> Iterator[list[psycopg.Cursor[Any]]]:
-    """Have the server run statements with their parameters while the block runs; the results are there after it.
+def asking(statement: str, parameters: Mapping[str, Any]) -> Iterator[psycopg.Cursor[Any]]:
+    """Have the server run a statement while the block runs; the cursor has its result, in binary form, after it.
 
-    They come in binary form, one cursor for each statement. Raises Django's database errors, at the end of the block.
+    Raises Django's database errors at the end of the block. By a thread and not by psycopg's pipeline: in a pipeline
+    the server's own idle timeout does not run, and a process that is stopped there would keep its locks for ever.
     """
-    with _psycopg_connection() as link, link.pipeline():
-        yield [psycopg.Cursor(link).execute(statement, parameters, binary=True) for statement, parameters in statements]
+    with _psycopg_connection() as link, ThreadPoolExecutor(max_workers=1) as beside:
+        cursor = psycopg.Cursor(link)
+        answer = beside.submit(cursor.execute, statement, parameters, binary=True)
+        yield cursor
+        answer.result()
 
 
 class Outage:

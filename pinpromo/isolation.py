@@ -43,7 +43,7 @@ def write_all_but_refused(items: Sequence[Item], write: Write[Item], *, probe_un
     errors: dict[Item, Exception] = {}
     remaining = items
     while remaining and (refusal := _attempt(remaining, write, keep=True)):
-        errors |= refusal.errors if isinstance(refusal, Unfit) else _find_refused(remaining, write, probe_until)
+        errors |= _known(refusal) or _find_refused(remaining, write, probe_until)
         remaining = [item for item in remaining if item not in errors]
     return errors
 
@@ -52,6 +52,9 @@ def _find_refused(items: Sequence[Item], write: Write[Item], probe_until: float)
     error = _attempt(items, write, keep=False)
     if error is None:
         return {}
+    if known := _known(error):
+        rest = [item for item in items if item not in known]
+        return {**known, **_find_refused(rest, write, probe_until)} if rest else dict(known)
     if len(items) == 1 or time.monotonic() > probe_until:
         return dict.fromkeys(items, error)
     middle = len(items) // 2
@@ -59,6 +62,10 @@ def _find_refused(items: Sequence[Item], write: Write[Item], probe_until: float)
     # Rows that are refused together but not apart: the later half waits, so that the earlier gets through.
     found = _find_refused(first, write, probe_until) | _find_refused(second, write, probe_until)
     return found or dict.fromkeys(second, error)
+
+
+def _known(refusal: Exception) -> Mapping[Any, Exception]:
+    return refusal.errors if isinstance(refusal, Unfit) else {}
 
 
 def _attempt(items: Sequence[Item], write: Write[Item], *, keep: bool) -> Exception | None:

@@ -1,7 +1,8 @@
 """One transaction of the expiry: due purchases are locked, become Expired, and get one event each.
 
 Note [Side by side]: PostgreSQL works while Python does. It looks the targets up while the purchases' objects are made,
-writes the changes while the events are built, and stores the events while the lines of the log are made.
+and writes the changes while the events are built, and the lines of the log. Not so while a COPY is open: no timeout of
+the server runs in it, and a process that is stopped there keeps its locks.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from datetime import datetime
 import structlog
 from django.db import OperationalError
 
-from outbox.recording import Message, recording
+from outbox.recording import Message, record
 from pinpromo import failures, logs
 from pinpromo.isolation import Unfit, write_all_but_refused
 from pinpromo.transactions import bounded
@@ -63,22 +64,29 @@ def expire_batch(candidates: Candidates, limit: int, *, run_id: uuid.UUID, at: d
     with bounded(seconds=seconds):
         batch = Batch(candidates.lock(limit))
         log.info("batch_selected", count=len(batch.claim.purchases))
-        expiries = _expire_in_memory(batch, run_id=run_id, at=at)
+        expiries = _expire_in_memory(batch, run_id=run_id, at=at, telling=candidates.among is not None)
         _write(batch, expiries, run_id=run_id, at=at, probe_until=probe_until)
     return batch
 
 
-def _expire_in_memory(batch: Batch, *, run_id: uuid.UUID, at: datetime) -> Sequence[Expiry]:
-    """Expire one purchase after another; what must not be expired moves to the failed."""
+def _expire_in_memory(batch: Batch, *, run_id: uuid.UUID, at: datetime, telling: bool) -> Sequence[Expiry]:
+    """Expire one purchase after another; what must not be expired moves to the failed.
+
+    `telling` builds the events as well: of what has failed before, nothing is written unless they can be.
+    """
     expiries = []
     span_of = item_span(run_id)
     for purchase in batch.claim.purchases:
         targets = batch.claim.targets[purchase.pk]
         try:
             with span_of(purchase) as traceparent:
-                expiries.append(expire(purchase, targets, at=at, traceparent=traceparent))
+                expiry = expire(purchase, targets, at=at, traceparent=traceparent)
+                if telling:
+                    tell(expiry, run_id=run_id, at=at)
         except Exception as error:  # noqa: BLE001 - poison holds whatever its kind (R-10)
             batch.failed[purchase] = error
+        else:
+            expiries.append(expiry)
     return expiries
 
 
@@ -108,12 +116,12 @@ def _write(batch: Batch, expiries: Sequence[Expiry], *, run_id: uuid.UUID, at: d
     """Write the changes and the events; what cannot be written moves to the failed."""
 
     def write(expiries: Sequence[Expiry]) -> None:
-        with expiring([expiry.purchase.pk for expiry in expiries], at=at):
+        with expiring([expiry.purchase.pk for expiry in expiries], at=at), logs.held_back() as batch.lines:
             messages, errors = _tell(expiries, run_id=run_id, at=at)
+            _log(expiries)
         if errors:
             raise Unfit(errors)
-        with recording(messages), logs.held_back() as batch.lines:
-            _log(expiries)
+        record(messages)
 
     refused = write_all_but_refused(expiries, write, probe_until=probe_until)
     batch.expired = [expiry for expiry in expiries if expiry not in refused]

@@ -78,15 +78,14 @@ class Candidates:
         due = PromotionPurchase.objects.due(self.at).filter(self.after.behind)
         wanted = due.not_stuck() if self.among is None else due.filter(pk__in=self.among)
         claim = wanted.oldest_first().select_for_update(skip_locked=True)[:limit]
-        planning = [(_WITHOUT_SORT, ())] if self.among is None else []
-        with asking(*planning, claim.query.sql_with_params()) as answers:
-            pass
-        locked = answers[-1].fetchall()
+        if self.among is None:
+            rows(_WITHOUT_SORT, ())
+        locked = rows(*claim.query.sql_with_params())
         ids = [row[_ID] for row in locked]
-        with asking((_TARGETS, {"ids": ids}), (_COUNT, [*self.after, *self._end(locked, limit), ids])) as answers:
+        with asking(_TARGETS, {"ids": ids}) as targets:
             purchases = [PromotionPurchase.from_db(claim.db, _FIELDS, row) for row in locked]
-        targets, ((skipped,),) = (answer.fetchall() for answer in answers)
-        return Claim(purchases, _by_purchase(targets), skipped)
+        ((skipped,),) = rows(_COUNT, [*self.after, *self._end(locked, limit), ids])
+        return Claim(purchases, _by_purchase(targets.fetchall()), skipped)
 
     def _end(self, locked: Sequence[tuple[Any, ...]], limit: int) -> Place:
         """Return the place up to which candidates that are not `locked` count as skipped."""
@@ -120,7 +119,7 @@ def _by_purchase(rows: Sequence[tuple[int, uuid.UUID, str, uuid.UUID]]) -> Mappi
 @contextmanager
 def expiring(purchase_ids: Sequence[uuid.UUID], *, at: datetime) -> Iterator[None]:
     """Have the database write the expiry at `at` while the block runs. Raises Refused unless all were still Active."""
-    with asking((_EXPIRE, {"at": at, "ids": purchase_ids})) as (update,):
+    with asking(_EXPIRE, {"at": at, "ids": purchase_ids}) as update:
         yield
     if update.rowcount != len(purchase_ids):
         raise Refused("the purchase was not updated")

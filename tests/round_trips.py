@@ -3,7 +3,6 @@
 import contextlib
 
 import psycopg
-from psycopg.pq import PipelineStatus
 
 
 @contextlib.contextmanager
@@ -12,11 +11,9 @@ def round_trips():
     waits = []
     wait = psycopg.Connection.wait
 
-    def counted(self, generator, *arguments, **options):
-        name, in_pipeline = generator.__name__, self.pgconn.pipeline_status != PipelineStatus.OFF
-        if name == "_exit_gen" or not (in_pipeline or name == "_enter_gen"):  # a pipeline waits only when it ends
-            waits.append(1)
-        return wait(self, generator, *arguments, **options)
+    def counted(self, *arguments, **options):
+        waits.append(1)
+        return wait(self, *arguments, **options)
 
     psycopg.Connection.wait = counted
     try:

@@ -18,7 +18,13 @@ from tests.programs import Program, database_url, eventually, manage
 from tests.readings import events, rows
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.system]
-SETTINGS = ("statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_isolation")
+SETTINGS = (
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+    "transaction_isolation",
+    "enable_sort",
+)
 
 
 @pytest.fixture

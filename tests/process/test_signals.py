@@ -172,6 +172,25 @@ def test_sighup_does_no_harm_to_a_sleeping_loop_nor_to_a_batch_in_hand():
     assert assert_all_or_nothing(purchases) == "Expired"
 
 
+@pytest.mark.parametrize("statement", [PURCHASES_WRITTEN, EVENTS_WRITTEN])
+def test_a_worker_that_is_stopped_for_good_in_mid_transaction_loses_its_locks(statement):
+    """The server ends what stands idle; another worker takes over, and the first one finds out when it goes on."""
+    purchases = PurchaseFactory.create_batch(3)
+    short = {"EXPIRE_PROMOTIONS_TICK_BUDGET": 3}
+    with Gate(*statement) as gate, Program("expire_promotions", "--loop", "--interval", "2", **short) as program:
+        gate.wait_for()
+        program.signal(signal.SIGSTOP)
+        gate.open()  # what it had asked for is done, and it does not go on
+        assert_nobody_holds_a_lock()
+        assert set(statuses(purchases)) == {"Active"}
+        assert manage("expire_promotions").returncode == 0
+        assert assert_all_or_nothing(purchases) == "Expired"
+        program.signal(signal.SIGCONT)
+        program.wait_for("cycle_completed")
+        assert program.stop() == 0
+    assert {values["version"] for values in rows().values()} == {2}
+
+
 def test_sigstop_for_several_intervals_then_one_tick_and_no_burst():
     with Program("expire_promotions", "--loop", "--json", "--interval", "2") as program:
         program.wait_for("cycle_completed")

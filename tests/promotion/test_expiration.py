@@ -138,7 +138,7 @@ def test_asks_the_database_the_same_number_of_times_whatever_the_batch(number):
     PurchaseFactory.create_batch(number, targets=2)
     with round_trips() as asked:
         assert cycle().expired == number
-    assert len(asked) == 11
+    assert len(asked) == 13
 
 
 def test_an_empty_cycle_asks_once():

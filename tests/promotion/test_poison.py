@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from structlog.testing import capture_logs
 
 from promotion.expiration import run_cycle
@@ -13,6 +14,11 @@ from tests.factories import NOW, PurchaseFactory, TargetFactory
 from tests.readings import events, messages, row, rows, statuses
 
 pytestmark = pytest.mark.django_db
+NOTHING_MAY_BE_UPDATED = """
+CREATE FUNCTION public.test_no_update() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'updated'; END $$;
+CREATE TRIGGER test_no_update BEFORE UPDATE ON promotion.promotion_purchases FOR EACH STATEMENT
+EXECUTE FUNCTION public.test_no_update()
+"""
 LONG_AGO = NOW - timedelta(days=9)
 
 
@@ -48,6 +54,34 @@ def test_the_log_tells_of_the_expired_alone(kind, healthy, capfd):
     lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
     told = [line["purchase_id"] for line in lines if line["event"] == "promotion_expired"]
     assert sorted(told) == sorted(str(purchase.pk) for purchase in expired)
+
+
+@pytest.fixture
+def too_large(monkeypatch):
+    """Two purchases whose events turn out to be too large when they are built."""
+    monkeypatch.setattr("outbox.recording.MAX_BYTES", 2_000)
+    return PurchaseFactory.create_batch(2, targets=30)
+
+
+@pytest.mark.parametrize("kind", ["row refused", "row swallowed", "event refused"])
+def test_what_fails_when_its_event_is_built_beside_what_the_database_refuses(kind, too_large):
+    refused = poison.create(kind, 2)
+    healthy = PurchaseFactory.create_batch(3)
+    result = cycle()
+    assert (result.expired, result.failed) == (3, 4)
+    assert statuses(healthy) == ["Expired"] * 3
+    reasons = {failure.purchase_id: failure.reason for failure in ExpirationFailure.objects.all()}
+    assert set(reasons) == {purchase.pk for purchase in [*too_large, *refused]}
+    assert all(reasons[purchase.pk].startswith("UnfitMessage: the message has") for purchase in too_large)
+    assert not any("Unfit" in reasons[purchase.pk] for purchase in refused)
+
+
+def test_what_failed_before_is_written_only_if_its_event_can_be_built(too_large):
+    cycle()
+    with connection.cursor() as cursor:
+        cursor.execute(NOTHING_MAY_BE_UPDATED)
+    assert cycle().failed == 2
+    assert all(failure.reason.startswith("UnfitMessage") for failure in ExpirationFailure.objects.all())
 
 
 @pytest.mark.parametrize("kind", poison.KINDS)
