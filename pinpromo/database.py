@@ -11,6 +11,7 @@ from django.db import Error, close_old_connections, connection, connections
 
 from pinpromo import failures
 from pinpromo.outages import OutageLog
+from pinpromo.threads import leave_signals
 
 
 def interrupter() -> Callable[[int], None]:
@@ -61,7 +62,7 @@ def asking(statement: str, parameters: Mapping[str, Any]) -> Iterator[psycopg.Cu
     Raises Django's database errors at the end of the block. By a thread and not by psycopg's pipeline: in a pipeline
     the server's own idle timeout does not run, and a process that is stopped there would keep its locks for ever.
     """
-    with _psycopg_connection() as link, ThreadPoolExecutor(max_workers=1) as beside:
+    with _psycopg_connection() as link, ThreadPoolExecutor(1, initializer=leave_signals) as beside:
         cursor = psycopg.Cursor(link)
         answer = beside.submit(cursor.execute, statement, parameters, binary=True)
         yield cursor
