@@ -37,13 +37,14 @@ def write_all_but_refused(items: Sequence[Item], write: Write[Item], *, probe_un
     """Write all `items` but those that the database refuses; return the refused ones with their errors.
 
     The refused are looked for until the monotonic instant `probe_until`. Must stand inside a transaction.
-    `write` raises Unfit, Refused or a database error if there is something among the items that cannot be written.
+    `write` raises Refused or a database error if there is something among the items that cannot be written, and Unfit
+    rather than these if it knows what.
     A failure of the infrastructure is raised, never taken for a refusal.
     """
     errors: dict[Item, Exception] = {}
     remaining = items
     while remaining and (refusal := _attempt(remaining, write, keep=True)):
-        errors |= _known(refusal) or _find_refused(remaining, write, probe_until)
+        errors |= refusal.errors if isinstance(refusal, Unfit) else _find_refused(remaining, write, probe_until)
         remaining = [item for item in remaining if item not in errors]
     return errors
 
@@ -52,9 +53,6 @@ def _find_refused(items: Sequence[Item], write: Write[Item], probe_until: float)
     error = _attempt(items, write, keep=False)
     if error is None:
         return {}
-    if known := _known(error):
-        rest = [item for item in items if item not in known]
-        return {**known, **_find_refused(rest, write, probe_until)} if rest else dict(known)
     if len(items) == 1 or time.monotonic() > probe_until:
         return dict.fromkeys(items, error)
     middle = len(items) // 2
@@ -62,10 +60,6 @@ def _find_refused(items: Sequence[Item], write: Write[Item], probe_until: float)
     # Rows that are refused together but not apart: the later half waits, so that the earlier gets through.
     found = _find_refused(first, write, probe_until) | _find_refused(second, write, probe_until)
     return found or dict.fromkeys(second, error)
-
-
-def _known(refusal: Exception) -> Mapping[Any, Exception]:
-    return refusal.errors if isinstance(refusal, Unfit) else {}
 
 
 def _attempt(items: Sequence[Item], write: Write[Item], *, keep: bool) -> Exception | None:

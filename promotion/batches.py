@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -117,10 +117,8 @@ def _write(batch: Batch, expiries: Sequence[Expiry], *, run_id: uuid.UUID, at: d
 
     def write(expiries: Sequence[Expiry]) -> None:
         with expiring([expiry.purchase.pk for expiry in expiries], at=at), logs.held_back() as batch.lines:
-            messages, errors = _tell(expiries, run_id=run_id, at=at)
+            messages = _tell(expiries, run_id=run_id, at=at)
             _log(expiries)
-        if errors:
-            raise Unfit(errors)
         record(messages)
 
     refused = write_all_but_refused(expiries, write, probe_until=probe_until)
@@ -128,17 +126,17 @@ def _write(batch: Batch, expiries: Sequence[Expiry], *, run_id: uuid.UUID, at: d
     batch.failed |= {expiry.purchase: error for expiry, error in refused.items()}
 
 
-def _tell(
-    expiries: Sequence[Expiry], *, run_id: uuid.UUID, at: datetime
-) -> tuple[Sequence[Message], Mapping[Expiry, Exception]]:
-    """Return the events, and why there is none for some."""
+def _tell(expiries: Sequence[Expiry], *, run_id: uuid.UUID, at: datetime) -> Sequence[Message]:
+    """Return the events. Raises Unfit for those that cannot be built."""
     messages, errors = [], dict[Expiry, Exception]()
     for expiry in expiries:
         try:
             messages.append(tell(expiry, run_id=run_id, at=at))
         except Exception as error:  # noqa: BLE001 - as above
             errors[expiry] = error
-    return messages, errors
+    if errors:
+        raise Unfit(errors)
+    return messages
 
 
 def _log(expiries: Sequence[Expiry]) -> None:
