@@ -109,9 +109,9 @@ def targets_of(purchases: Sequence[PromotionPurchase]) -> Mapping[uuid.UUID, Seq
     return _by_purchase(rows(_TARGETS, {"ids": [purchase.pk for purchase in purchases]}))
 
 
-def _by_purchase(rows: Sequence[tuple[int, uuid.UUID, str, uuid.UUID]]) -> Mapping[uuid.UUID, Sequence[Target]]:
+def _by_purchase(found: Sequence[tuple[int, uuid.UUID, str, uuid.UUID]]) -> Mapping[uuid.UUID, Sequence[Target]]:
     targets: dict[uuid.UUID, list[Target]] = defaultdict(list)
-    for _id, purchase_id, kind, target_id in sorted(rows):
+    for _id, purchase_id, kind, target_id in sorted(found):
         targets[purchase_id].append(Target(kind, target_id))
     return targets
 
