@@ -57,8 +57,9 @@ def run_cycle(publisher: Publisher, *, at: datetime, batch_size: int, stop: Stop
         outcome = _publish(messages, publisher, stop=stop) if messages else Outcome()
         result.delays = Outbox.objects.mark_published(outcome.acknowledged)
         refused = [message for message in messages if message.pk in outcome.refused]
+        refused_at = at + timedelta(seconds=time.monotonic() - started)  # a slow broker's time is no back-off
         for message in refused:
-            _note_refusal(message, outcome.refused[message.pk], at=at)
+            _note_refusal(message, outcome.refused[message.pk], at=refused_at)
         Outbox.objects.bulk_update(refused, ["attempts", "last_error", "next_attempt_at", "parked_at"])
     publisher.unmarked.clear()
     _settle(result, messages, outcome)

@@ -89,8 +89,7 @@ def test_what_plain_sql_may_write_holds_up_nothing_and_shows_nowhere(topic, drai
     assert set(states(*free)) == {"published"}
     for (message_id,) in hostile:
         row = Outbox.objects.get(pk=message_id)
-        assert row.published_at is None
-        assert row.attempts >= 1  # a slow broker's next cycle may try again already
+        assert (row.published_at, row.attempts) == (None, 1)
         assert row.last_error
         assert "secret" not in row.last_error
     told = capfd.readouterr()
