@@ -14,11 +14,16 @@ from tests.factories import NOW, PurchaseFactory, TargetFactory
 from tests.readings import events, messages, row, rows, statuses
 
 pytestmark = pytest.mark.django_db
-NOTHING_MAY_BE_UPDATED = """
-CREATE FUNCTION public.test_no_update() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'updated'; END $$;
-CREATE TRIGGER test_no_update BEFORE UPDATE ON promotion.promotion_purchases FOR EACH STATEMENT
-EXECUTE FUNCTION public.test_no_update()
-"""
+UPDATES_LEAVE_A_TRACE = """
+CREATE SEQUENCE public.test_updates;
+CREATE FUNCTION public.test_update() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM nextval('public.test_updates');
+    RETURN NULL;
+END $$;
+CREATE TRIGGER test_update BEFORE UPDATE ON promotion.promotion_purchases FOR EACH STATEMENT
+EXECUTE FUNCTION public.test_update()
+"""  # a sequence goes on, whatever is rolled back
 LONG_AGO = NOW - timedelta(days=9)
 
 
@@ -79,8 +84,10 @@ def test_what_fails_when_its_event_is_built_beside_what_the_database_refuses(kin
 def test_what_failed_before_is_written_only_if_its_event_can_be_built(too_large):
     cycle()
     with connection.cursor() as cursor:
-        cursor.execute(NOTHING_MAY_BE_UPDATED)
-    assert cycle().failed == 2
+        cursor.execute(UPDATES_LEAVE_A_TRACE)
+        assert cycle().failed == 2
+        cursor.execute("SELECT is_called FROM public.test_updates")
+        assert cursor.fetchone() == (False,)
     assert all(failure.reason.startswith("UnfitMessage") for failure in ExpirationFailure.objects.all())
 
 
